@@ -1,6 +1,7 @@
 // A child process of a benchmark: starts it, waits for its first output, stops it.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
+import type { Identity } from '#local/process/unprivileged.ts'
 
 export interface Child {
   pid: number
@@ -9,15 +10,20 @@ export interface Child {
   stop(): Promise<void>
 }
 
-/** Starts `node file …` and waits for its first line of output, which is JSON. */
+/**
+ * Starts `node file …` and waits for its first line of output, which is JSON.
+ * @param identity the system user of the process; undefined for the present one
+ */
 export async function startChild(
   file: string,
   args: string[] = [],
   environment: Record<string, string> = {},
+  identity?: Identity,
 ): Promise<Child> {
   const child = spawn(process.execPath, [file, ...args], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, ...environment },
+    ...identity,
   })
   const firstOutput = await firstLine(child)
   return {

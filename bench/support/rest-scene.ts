@@ -1,9 +1,10 @@
 // The scene of the REST interface's benchmark: an installation with a tenant whose users own a hundred thousand rows,
 // and the bare service on the same table.
-import { readFile } from 'node:fs/promises'
+import { chmod, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import pg from 'pg'
+import { serviceIdentity } from '#local/process/unprivileged.ts'
 import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
@@ -66,6 +67,8 @@ export const todos = {
 
 export async function openScene(directory: string): Promise<RestScene> {
   const data = join(directory, 'data')
+  // The bare service runs as the services' user.
+  await chmod(directory, 0o711)
   let installation = await startInstallation({ dataDirectory: data, runtimes: 1 })
   let region = await readRegion(data)
   const internal = (await readFile(join(data, 'secrets', 'internal-token'), 'utf8')).trim()
@@ -100,12 +103,15 @@ export async function openScene(directory: string): Promise<RestScene> {
     },
     async startBare(connections) {
       const manifest = await manifestOf(data, tenant.id)
-      const bare = await startChild(new URL('./bare-rest.ts', import.meta.url).pathname, [String(connections)], {
+      const environment = {
         RLS_URL: manifest.home.url,
         PLAIN_URL: region.homes(tenant.database),
         TENANT_ID: tenant.id,
         JWT_SECRET: tenant.jwtSecret,
-      })
+      }
+      const file = new URL('./bare-rest.ts', import.meta.url).pathname
+      // Postgres accepts the runtime's login only from the services' user.
+      const bare = await startChild(file, [String(connections)], environment, await serviceIdentity())
       return { port: Number(bare.firstOutput['port']), stop: () => bare.stop() }
     },
     session,

@@ -5,8 +5,8 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import t from 'tap'
-import { archiveSettings, archiveSpool } from '#control-plane/stacks/archive-settings.ts'
+import t, { type Test } from 'tap'
+import { archiveSettings, archiveSpool, memberArchiveSettings } from '#control-plane/stacks/archive-settings.ts'
 import {
   expiredBases,
   firstNeededSegment,
@@ -19,6 +19,7 @@ import {
 } from '#control-plane/backups/archive/archive.ts'
 import { advance, noProgress, type Observation, type Progress } from '#control-plane/backups/archive/progress.ts'
 import { readBounds, readObservation } from '#control-plane/backups/archive/spool.ts'
+import { continuesLog, isCutOff, readHistory } from '#control-plane/backups/archive/timelines.ts'
 import {
   endOfSegment,
   isSegment,
@@ -132,29 +133,40 @@ t.test('What the covered days need stays, and the rest expires', async (t) => {
 
 t.test('An archive is complete until an observation once its segments reach the observed position', async (t) => {
   let progress: Progress = noProgress
-  const observe = (seconds: number, position: string, idleAt: string | undefined, end: string | undefined) => {
-    const observation: Observation = { at: new Date(seconds * 1000), position: toPosition(position), idleAt }
-    const next = advance(progress, observation, end === undefined ? undefined : toPosition(end))
+  const observe = (
+    seconds: number,
+    position: string,
+    idleAt: string | undefined,
+    last: string | undefined,
+    timeline = 1,
+  ) => {
+    const observation: Observation = { at: new Date(seconds * 1000), position: toPosition(position), idleAt, timeline }
+    const next = advance(progress, observation, last)
     progress = next.progress
     return next.latest === undefined ? undefined : next.latest.getTime() / 1000
   }
   t.equal(observe(10, '0/2000100', '700', undefined), undefined, 'nothing is stored')
-  t.equal(observe(20, '0/2500000', undefined, '0/2000000'), undefined)
-  t.equal(observe(30, '0/3000200', '705', '0/3000000'), 20, 'the segment with the first two is stored')
-  t.equal(observe(40, '0/3000200', '705', '0/3000000'), undefined, 'transactions of the third are not stored yet')
-  t.equal(observe(50, '0/4000080', '705', '0/4000000'), 50, 'nothing was committed since the third')
-  t.equal(observe(60, '0/4000100', '705', '0/4000000'), 60, 'an idle Postgres finishes no segment')
-  t.equal(observe(70, '0/4000400', '706', '0/4000000'), undefined, 'a commit that no segment has')
-  t.equal(observe(80, '0/4000400', undefined, '0/4000000'), undefined)
-  t.equal(observe(90, '0/5000100', '707', '0/5000000'), 80)
-  for (let n = 0; n < 1000; n++) observe(100 + n, '0/6000000', undefined, '0/5000000')
+  t.equal(observe(20, '0/2500000', undefined, segment(1)), undefined)
+  t.equal(observe(30, '0/3000200', '705', segment(2)), 20, 'the segment with the first two is stored')
+  t.equal(observe(40, '0/3000200', '705', segment(2)), undefined, 'transactions of the third are not stored yet')
+  t.equal(observe(50, '0/4000080', '705', segment(3)), 50, 'nothing was committed since the third')
+  t.equal(observe(60, '0/4000100', '705', segment(3)), 60, 'an idle Postgres finishes no segment')
+  t.equal(observe(70, '0/4000400', '706', segment(3)), undefined, 'a commit that no segment has')
+  t.equal(observe(80, '0/4000400', undefined, segment(3)), undefined)
+  t.equal(observe(90, '0/5000100', '707', segment(4)), 80)
+  for (let n = 0; n < 1000; n++) observe(100 + n, '0/6000000', undefined, segment(4))
   t.ok(progress.pending.length <= 128, 'the list is bounded')
+  const branched = `00000002${segment(5).slice(8)}`
+  t.equal(observe(2000, '0/5800000', '707', segment(5), 2), undefined, 'the log of the former primary does not count')
+  t.same(progress.pending.length, 1)
+  t.equal(observe(2010, '0/6000100', '709', branched, 2), 2000)
 })
 
 t.test('The reports of Postgres and pg_basebackup are read', async (t) => {
-  t.same(readObservation('1795508000.123456 0/2000100 750 750\n'), {
+  t.same(readObservation('1795508000.123456 0/2000100 750 750 0000001A\n'), {
     at: new Date(1795507999123),
     position: 0x2000100n,
+    timeline: 26,
     idleAt: '750',
   })
   t.equal(readObservation('1795508000.123456 0/2000100 749 751').idleAt, undefined, 'a transaction is in progress')
@@ -174,13 +186,13 @@ t.test('The reports of Postgres and pg_basebackup are read', async (t) => {
   t.throws(() => readBounds('1795508000.2\n'), { code: 'FAILED' })
 })
 
-t.test('Segments are put into the spool whole, and are dropped at its bound', async (t) => {
+/** Returns the directories of a spool, and what runs the command of Postgres with its exit code. */
+async function openSpool(t: Test, settings: Readonly<Record<string, string>>) {
   const spool = await mkdtemp(join(tmpdir(), 'tenantry-spool-'))
   t.teardown(() => rm(spool, { recursive: true, force: true }))
   const data = join(spool, 'data')
   await mkdir(join(data, 'pg_wal/archive_status'), { recursive: true })
-  const command = (archiveSettings['archive_command'] ?? '').replaceAll(archiveSpool, spool)
-  /** Runs the command as Postgres does. @returns its exit code */
+  const command = (settings['archive_command'] ?? '').replaceAll(archiveSpool, spool)
   const finish = async (name: string, content: string | undefined = name) => {
     if (content !== '') await writeFile(join(data, 'pg_wal', name), content)
     const text = command.replaceAll('%p', `pg_wal/${name}`).replaceAll('%f', name)
@@ -188,7 +200,11 @@ t.test('Segments are put into the spool whole, and are dropped at its bound', as
       execFile('sh', ['-c', text], { cwd: data }, (error) => resolve(error === null ? 0 : error.code))
     })
   }
-  const stored = () => readdir(join(spool, 'on'))
+  return { spool, data, finish, stored: () => readdir(join(spool, 'on')) }
+}
+
+t.test('Segments are put into the spool whole, and are dropped at its bound', async (t) => {
+  const { spool, data, finish, stored } = await openSpool(t, archiveSettings)
   t.equal(await finish(segment(1)), 0, 'no archive has begun')
   await mkdir(join(spool, 'on'))
   t.equal(await finish('00000002.history'), 0)
@@ -204,4 +220,45 @@ t.test('Segments are put into the spool whole, and are dropped at its bound', as
   for (let n = 3; n < 34; n++) await writeFile(join(spool, 'on', `${segment(n)}.gz`), '')
   t.equal(await finish(segment(40)), 0)
   t.equal((await stored()).length, 32, 'the spool is full: the segment is dropped')
+})
+
+t.test('A replica keeps its newest segments, and continues with them as a primary', async (t) => {
+  const { spool, data, finish, stored } = await openSpool(t, memberArchiveSettings)
+  const waiting = (from: number, to: number) =>
+    Array.from({ length: to - from + 1 }, (_, index) => `${segment(from + index)}.gz`)
+  await writeFile(join(data, 'standby.signal'), '')
+  for (let n = 1; n <= 40; n++) t.equal(await finish(segment(n)), 0)
+  t.same((await stored()).sort(), waiting(9, 40))
+  await rm(join(data, 'standby.signal'))
+  t.equal(await finish('00000002.history'), 0)
+  t.equal(await finish('000000010000000000000029.partial'), 0)
+  t.equal(await finish(`${segment(1)}.00000028.backup`), 0)
+  t.same((await stored()).sort(), ['00000002.history.gz', ...waiting(9, 40)].sort())
+  for (let n = 41; n <= 71; n++) await writeFile(join(spool, 'on', `${segment(n)}.gz`), '')
+  t.equal(await finish(segment(90)), 0)
+  t.equal((await stored()).length, 64, 'the spool is full: the segment is dropped')
+})
+
+t.test('A log continues on a later timeline where that one branched off', async (t) => {
+  const on = (timeline: number, number: number) => `0000000${timeline}${segment(number).slice(8)}`
+  const second = readHistory('1\t0/6000148\tno recovery target specified\n')
+  t.same(second, [{ timeline: 1, end: 0x6000148n }])
+  t.ok(continuesLog(on(1, 5), on(1, 6), undefined))
+  t.notOk(continuesLog(on(1, 5), on(1, 7), undefined))
+  t.ok(continuesLog(on(1, 5), on(2, 6), second))
+  t.ok(continuesLog(on(1, 7), on(2, 6), second), 'the former primary had written more')
+  t.notOk(continuesLog(on(1, 4), on(2, 6), second), 'a segment before the branch is missing')
+  t.notOk(continuesLog(on(1, 5), on(2, 7), second), 'the first segment of the timeline is missing')
+  t.notOk(continuesLog(on(1, 5), on(2, 6), undefined), 'the history is missing')
+  t.notOk(continuesLog(on(2, 6), on(1, 7), undefined))
+  const third = readHistory(
+    '1\t0/6000148\tno recovery target specified\n\n2\t0/6800000\tno recovery target specified\n',
+  )
+  t.ok(continuesLog(on(1, 5), on(3, 6), third), 'the second timeline finished no segment')
+  const late = readHistory('1\t0/6000148\tx\n2\t0/8000000\tx\n')
+  t.notOk(continuesLog(on(1, 7), on(3, 8), late), 'the segments of the second timeline are missing')
+  t.ok(continuesLog(on(2, 7), on(3, 8), late))
+  t.ok(isCutOff(on(1, 6), on(2, 6)))
+  t.notOk(isCutOff(on(1, 5), on(2, 6)))
+  t.notOk(isCutOff(on(2, 6), on(2, 6)))
 })

@@ -45,7 +45,7 @@ function engineOf(state: { containersHang: boolean; engineHangs: boolean; reads:
       state.reads.push(stack)
       if (state.containersHang) await aborted(signal)
       const tar = pack()
-      tar.entry({ name: 'state' }, `${Date.now() / 1000} 0/2000000 7 7\n`)
+      tar.entry({ name: 'state' }, `${Date.now() / 1000} 0/2000000 7 7 00000001\n`)
       tar.entry({ name: `on/${segment}.gz` }, 'content')
       tar.finalize()
       yield* tar as AsyncIterable<Uint8Array>
@@ -61,6 +61,7 @@ function installation() {
   const tenants = Array.from({ length: 13 }, (_, number) => ({
     id: idOf(number),
     regionId: number < 12 ? 'away' : 'near',
+    isolation: 'database-per-tenant',
     days: 7,
   }))
   const createdAt = new Date()
@@ -85,10 +86,11 @@ function installation() {
     fail: ({ tenantId }: Archive) => Promise.resolve(void failures.push(tenantId)),
     trim: () => Promise.resolve(),
   } as never
+  const primaryService = () => Promise.resolve('postgres')
   const regions = new Map([
-    ['away', { engine: engineOf(away) }],
-    ['near', { engine: engineOf(near) }],
-    ['process', { engine: undefined }],
+    ['away', { engine: engineOf(away), primaryService }],
+    ['near', { engine: engineOf(near), primaryService }],
+    ['process', { engine: undefined, primaryService }],
   ])
   const files = createArchiveFiles([createArchiveDirectory(directory, randomUUID())], systemClock)
   const deps = { ledger, files, regions, clock, log, measure: () => undefined }

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import t from 'tap'
 import { pack } from 'tar-stream'
-import { expire, fileContext, storeSegments } from '#control-plane/backups/archive/archive-tenant.ts'
+import { expire, storeSegments } from '#control-plane/backups/archive/archive-tenant.ts'
+import { fileContext } from '#control-plane/backups/archive/file-names.ts'
 import { createArchiveFiles } from '#control-plane/backups/archive/archive-files.ts'
 import { createArchiveDirectory } from '#control-plane/backups/archive/archive-target.ts'
 import { createArchiveLedger } from '#control-plane/backups/archive/store-archives.ts'
@@ -49,12 +50,12 @@ const engine = {
     return { code: 0, stdout: '', stderr: '' }
   },
   execStream: (_stack: string, _service: string, command: readonly string[]) => {
-    const storedUntil = command.at(-1) ?? ''
+    const storedUntil = command.at(-2) ?? ''
     const tar = pack()
     if (spool.segments !== undefined) {
       spool.segments = spool.segments.filter((number) => segment(number) > storedUntil)
       const end = (spool.segments.at(-1) ?? (Number.parseInt(storedUntil.slice(-2), 16) || 0)) + 1
-      tar.entry({ name: 'state' }, `${time / 1000 + 1} ${position(end)} 7 7\n`)
+      tar.entry({ name: 'state' }, `${time / 1000 + 1} ${position(end)} 7 7 00000001\n`)
       for (const number of spool.segments) tar.entry({ name: `on/${segment(number)}.gz` }, `content ${number}`)
     }
     tar.finalize()
@@ -64,7 +65,7 @@ const engine = {
 
 const tenant = await api.create(undefined, { plan: 'Pro', region: 'cloud' })
 const id = tenant.tenant_id
-const server = { engine, stack: id }
+const server = { engine, stack: id, service: 'postgres', replicas: [] }
 const known = { progress: undefined, isBaseFailed: false }
 const open = async (): Promise<Archive> => {
   const found = (await ledger.of(id)).find(({ state }) => state === 'open')
@@ -247,5 +248,28 @@ t.test(
     for (const old of await ledger.of(id)) await expire(old, 1, deps)
     t.same(await readdir(join(directory, installation, 'archives')), [archive.id], 'archives that have ended long ago')
     t.match(await ledger.unwanted(), [{ id: archive.id }], 'the tenant has no archive_days')
+  },
+)
+
+t.test(
+  'A new timeline removes the base backups that end after its branch, and none is recorded on an old one',
+  async (t) => {
+    const before = await open()
+    const earlier = before.bases.map((base) => base.id)
+    const cutOff = await addBase(9)
+    const branch = `00000002${segment(9).slice(8)}`
+    await ledger.advance(before, { lastSegment: branch, branches: [branch], bytes: 0 }, epoch)
+    const after = await open()
+    t.same(
+      after.bases.map((base) => base.id),
+      earlier,
+      `the base backup ${cutOff} is removed`,
+    )
+    const late = await ledger.beginBase(after, epoch)
+    const bounds = { startSegment: segment(5), stopSegment: segment(5), completeAt: now() }
+    await t.rejects(ledger.completeBase(after, late, bounds, 1, epoch), {
+      code: 'FAILED',
+      message: 'The primary was replaced while the base backup was taken.',
+    })
   },
 )

@@ -162,7 +162,7 @@ t.test('Logs are those of one of its services', async (t) => {
   })
 })
 
-t.test('It can be restarted, resized and paused, and has a schedule of backups, and no archive', async (t) => {
+t.test('It can be restarted, resized and paused, and has a schedule of backups', async (t) => {
   const settle = (id: string) => api.sql("update operations set state = 'succeeded' where tenant_id = $1", [id])
   const id = await cluster('changes')
   const path = `/v1/tenants/${id}`
@@ -177,8 +177,4 @@ t.test('It can be restarted, resized and paused, and has a schedule of backups, 
   await settle(id)
   const schedule = { backup_schedule: '5 3 * * *' }
   t.match(await api.call('PATCH', path, { body: schedule }), { status: 200, body: schedule })
-  t.match(await api.call('PATCH', path, { body: { archive_days: 7 } }), {
-    status: 422,
-    body: { code: 'UNSUPPORTED_ISOLATION' },
-  })
 })

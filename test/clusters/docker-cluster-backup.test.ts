@@ -11,29 +11,13 @@ import {
   seen,
   startBackupPlatform,
   toOwner,
-  type BackupPlatform,
   type Owner,
 } from '#test/backups/support/tenants.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
+import { containerOf, primaryOf } from './platform-parts.ts'
 
 const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
-
-/** Returns the service of the present primary. */
-async function primaryOf(platform: BackupPlatform, { id }: Owner): Promise<string> {
-  let name: string | undefined
-  await until(
-    async () => {
-      const { body } = await platform.call('GET', `/v1/tenants/${id}/health`)
-      const members = (body['members'] ?? []) as { name: string; role: string; state: string }[]
-      name = members.find(({ role, state }) => role === 'primary' && state === 'running')?.name
-      return name !== undefined
-    },
-    'a primary',
-    60_000,
-  )
-  return name ?? ''
-}
 
 /** Returns the databases that restores have left on the cluster. */
 function remainingDatabases({ url }: Owner) {
@@ -91,9 +75,7 @@ t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
   await t.test('a restore during which the primary is lost leaves one whole home', async (t) => {
     await spoil()
     const primary = await primaryOf(platform, ada)
-    const owner = { installation: platform.installation, stack: ada.id }
-    const { containers } = await platform.host.observe(owner, AbortSignal.timeout(10_000))
-    const container = containers.find(({ labels }) => labels.service === primary)?.name ?? ''
+    const container = await containerOf(platform, ada, primary, AbortSignal.timeout(10_000))
     const restoring = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into: 'same' })
     const { id } = restoring.body['operation'] as { id: string }
     await until(
@@ -120,13 +102,5 @@ t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
     const restored = await platform.call('POST', `/v1/backups/${backupId}/restore`, { into })
     t.match(await ended(platform, restored), { state: 'succeeded', error: null })
     await isAsBefore(t, toOwner(restored.body))
-  })
-
-  await t.test('what is not available is rejected with the reason', async (t) => {
-    const recover = { to: new Date().toISOString(), into: 'same' }
-    t.match(await platform.call('POST', `/v1/tenants/${ada.id}/restore`, recover), {
-      status: 422,
-      body: { code: 'UNSUPPORTED_ISOLATION', message: /^A restore to a point in time is not available/ },
-    })
   })
 })

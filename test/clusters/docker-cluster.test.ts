@@ -8,7 +8,14 @@ import { docker } from '#test/reconcile/support/docker-client.ts'
 import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 import { startHttpClient } from './http-client.ts'
-import { etcdList, memoryOf, regionStackOf } from './platform-parts.ts'
+import {
+  containerOf as containerOfService,
+  etcdList,
+  membersOf,
+  memoryOf,
+  regionStackOf,
+  type Member,
+} from './platform-parts.ts'
 import { idleSession, startWriter } from './writer.ts'
 
 const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
@@ -18,14 +25,6 @@ const writes = 20
 const rounds = effort({ small: 1, full: 20 })
 /** Number of restarts, which replace the same members as a new image. */
 const restarts = effort({ small: 0, full: 5 })
-
-interface Member {
-  name: string
-  role: string
-  state: string
-  timeline: number
-  synchronous: boolean
-}
 
 t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, async (t) => {
   const platform = await startDockerPlatform({ docker: { clusters }, deleteGraceSeconds: 0 })
@@ -47,21 +46,12 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
     t.equal(conditions(ready).get(type), 'True', type)
 
   const objects = () => platform.host.observe({ installation: platform.installation, stack: id }, signal)
-  const containerOf = async (service: string) => {
-    const { containers } = await objects()
-    const found = containers.find(({ labels }) => labels.service === service)
-    if (found === undefined) throw new Error(`no container of ${service}`)
-    return found.name
-  }
-  const members = async (): Promise<Member[]> => {
-    const { body } = await platform.call('GET', `/v1/tenants/${id}/health`)
-    return (body['members'] ?? []) as Member[]
-  }
+  const containerOf = (service: string) => containerOfService(platform, { id }, service, signal)
   /** Waits until one member is the primary, and the others follow it on its timeline and may confirm its commits. */
   const complete = async (seconds: number): Promise<Member[]> => {
     const deadline = performance.now() + seconds * 1000
     for (;;) {
-      const all = await members()
+      const all = await membersOf(platform, { id })
       const primary = all.find(({ role, state }) => role === 'primary' && state === 'running')
       const following = all.filter(
         ({ role, state, timeline, synchronous }) =>
@@ -80,16 +70,6 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   const etcd = await memoryOf(platform, await regionStackOf(platform, signal), signal, 'etcd-')
   t.comment(`etcd: ${Math.round(etcd.memory / 1e6)} MB: ${etcd.services}`)
   t.ok(etcd.memory <= 300e6, "the region's etcd takes at most 300 MB")
-
-  await t.test('What is not available for clusters is rejected with the reason', async (t) => {
-    t.match(await platform.call('PATCH', `/v1/tenants/${id}`, { archive_days: 7 }), {
-      status: 422,
-      body: {
-        code: 'UNSUPPORTED_ISOLATION',
-        message: /is not available for a tenant with the isolation cluster-per-tenant\.$/,
-      },
-    })
-  })
 
   await t.test("A member's user of etcd opens its own cluster's keys only", async (t) => {
     const member = await containerOf('postgres-1')

@@ -1,5 +1,46 @@
-// What the test of clusters reads from the engine: etcd's keys, the region's own stack, memory.
+// What the tests of clusters read: members, containers, etcd's keys, the region's own stack, memory.
 import type { DockerPlatform } from '#test/support/docker-platform.ts'
+import { until } from '#test/support/until.ts'
+
+/** A member of a cluster, as the health of its tenant shows it. */
+export interface Member {
+  name: string
+  role: string
+  state: string
+  timeline: number
+  synchronous: boolean
+}
+
+/** Returns the members of a tenant's cluster; none while the control plane does not know them. */
+export async function membersOf(platform: DockerPlatform, { id }: { id: string }): Promise<Member[]> {
+  const { body } = await platform.call('GET', `/v1/tenants/${id}/health`)
+  return (body['members'] ?? []) as Member[]
+}
+
+/** Waits for a primary, and returns its service. */
+export async function primaryOf(platform: DockerPlatform, tenant: { id: string }): Promise<string> {
+  let name: string | undefined
+  const isFound = async () => {
+    const members = await membersOf(platform, tenant)
+    name = members.find(({ role, state }) => role === 'primary' && state === 'running')?.name
+    return name !== undefined
+  }
+  await until(isFound, 'a primary', 60_000)
+  return name ?? ''
+}
+
+/** Returns the name of the container of a tenant's service. */
+export async function containerOf(
+  { host, installation }: DockerPlatform,
+  { id }: { id: string },
+  service: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const { containers } = await host.observe({ installation, stack: id }, signal)
+  const found = containers.find(({ labels }) => labels.service === service)
+  if (found === undefined) throw new Error(`no container of ${service}`)
+  return found.name
+}
 
 /** Returns all keys and users of the region's etcd. */
 export async function etcdList({ host, installation }: DockerPlatform, signal: AbortSignal): Promise<string> {

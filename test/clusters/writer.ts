@@ -12,9 +12,18 @@ export async function idleSession(url: string) {
   return { ended: (what: string) => until(() => hasEnded, what, 30_000) }
 }
 
+/** A row that was sent; times in milliseconds of this machine's clock. */
+export interface SentRow {
+  number: number
+  sentAt: number
+  /** Undefined if the client got an error, and does not know whether the row was stored. */
+  acknowledgedAt: number | undefined
+}
+
 /** Inserts consecutive numbers, each once, through the tenant's URL, and connects again after each error. */
 export function startWriter(url: string) {
   const acknowledged: number[] = []
+  const sent: SentRow[] = []
   let isStopped = false
   let maxPause = 0
   const connect = async () => {
@@ -32,7 +41,10 @@ export function startWriter(url: string) {
       try {
         client ??= await connect()
         if (number === 1) await client.query('create table if not exists numbers (number int)')
+        const row: SentRow = { number, sentAt: Date.now(), acknowledgedAt: undefined }
+        sent.push(row)
         await client.query('insert into numbers values ($1)', [number])
+        row.acknowledgedAt = Date.now()
         acknowledged.push(number)
         maxPause = Math.max(maxPause, performance.now() - last)
         last = performance.now()
@@ -62,6 +74,8 @@ export function startWriter(url: string) {
   }
   return {
     count: () => acknowledged.length,
+    /** All rows that were sent until now. */
+    sent: (): readonly SentRow[] => sent,
     /** Returns the longest time without an acknowledged write since the last call, in milliseconds. */
     takeMaxPause(): number {
       const pause = Math.round(maxPause)

@@ -1,4 +1,5 @@
 // The stack of a tenant with a cluster of its own: three members of Postgres, two routers to the primary, two runtimes. Pure.
+import { memberArchiveSettings } from './archive-settings.ts'
 import { derivedPassword, etcdName, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { etcdPasswordPurpose, patroniConfiguration, patroniPort } from './patroni-settings.ts'
 import { SecretText } from './secret-text.ts'
@@ -64,6 +65,7 @@ interface ClusterInput {
   postgresAlias: string
   region: ClusterRegion
   hasHome: boolean
+  isArchived: boolean
   runtimes: readonly Service[]
 }
 
@@ -94,7 +96,7 @@ export function clusterStack(input: ClusterInput): Stack {
 }
 
 function memberService(
-  { id, image, resources, restarts, region: { etcd } }: ClusterInput,
+  { id, image, resources, restarts, isArchived, region: { etcd } }: ClusterInput,
   member: (typeof memberNumbers)[number],
 ): Service {
   const name = `postgres-${member}`
@@ -104,7 +106,15 @@ function memberService(
     command: ['member'],
     environment: { TENANTRY_RESTARTS: String(restarts) },
     secrets: {
-      'patroni.yml': new SecretText(patroniConfiguration({ tenantId: id, member: name, etcd, parameters })),
+      'patroni.yml': new SecretText(
+        patroniConfiguration({
+          tenantId: id,
+          member: name,
+          etcd,
+          parameters,
+          ownParameters: isArchived ? memberArchiveSettings : {},
+        }),
+      ),
       'etcd-ca.pem': new SecretText(etcd.authority),
     },
     volumes: { [`data-${member}`]: '/var/lib/postgresql' },

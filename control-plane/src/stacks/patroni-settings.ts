@@ -27,7 +27,7 @@ const elections = {
 
 /** The rules of pg_hba.conf. Tenants' logins arrive through the routers, on the tenant's own network. */
 const hostAccess = [
-  'local all postgres peer',
+  'local all,replication postgres peer',
   'local all all reject',
   'host replication replicator samenet scram-sha-256',
   'host postgres rewind samenet scram-sha-256',
@@ -51,13 +51,15 @@ interface PatroniInput {
   etcd: Pick<EtcdCredentials, 'seed'>
   /** Settings of Postgres that must be equal on all members. */
   parameters: Readonly<Record<string, string | number>>
+  /** Settings of Postgres that a member applies at its next start. */
+  ownParameters: Readonly<Record<string, string>>
 }
 
 /** Returns the purpose from which the password of a tenant's user of etcd is derived. */
 export const etcdPasswordPurpose = (tenantId: string): string => `etcd:${tenantId}`
 
 /** Returns the configuration as JSON, which is valid YAML. It contains passwords. */
-export function patroniConfiguration({ tenantId, member, etcd, parameters }: PatroniInput): string {
+export function patroniConfiguration({ tenantId, member, etcd, parameters, ownParameters }: PatroniInput): string {
   const password = (role: string) => derivedPassword(etcd, `${role}:${tenantId}`)
   return JSON.stringify({
     scope: tenantId,
@@ -98,7 +100,7 @@ export function patroniConfiguration({ tenantId, member, etcd, parameters }: Pat
         replication: { username: 'replicator', password: password('replication') },
         rewind: { username: 'rewind', password: password('rewind') },
       },
-      parameters: { unix_socket_directories: '/run/postgresql' },
+      parameters: { unix_socket_directories: '/run/postgresql', ...ownParameters },
       pg_hba: hostAccess,
     },
     watchdog: { mode: 'off' },

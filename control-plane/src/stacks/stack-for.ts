@@ -150,7 +150,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
 }
 
 function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stack {
-  const { id, running, hasHome, resources, restarts } = tenant
+  const { id, running, hasHome, resources, restarts, isArchived = false } = tenant
   const { images, subnet } = allocated(tenant)
   const { gatewayContainer, cluster } = environment
   if (cluster === undefined) throw new RangeError(`The region of the tenant ${id} has no clusters.`)
@@ -165,6 +165,7 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
     id,
     running,
     hasHome,
+    isArchived,
     restarts,
     subnet,
     image: images.postgres,

@@ -6,7 +6,7 @@ import { maxRate } from '../quotas/index.ts'
 import { checkName } from './names.ts'
 import { driftPolicies, type Tenant } from './tenant.ts'
 import type { SizeChanges, TenantChange } from './tenant-write.ts'
-import { rejectCluster, requireDedicated } from './dedicated.ts'
+import { requireDedicated } from './dedicated.ts'
 
 const maxPauseSeconds = 30 * 86_400
 const maxArchiveDays = 35
@@ -65,7 +65,8 @@ export const TenantChangeBody = Type.Object(
     archive_days: Type.Optional(
       Type.Union([Type.Integer({ minimum: 1, maximum: maxArchiveDays }), Type.Null()], {
         description:
-          'Days that point-in-time recovery covers; null: no archive. A change to or from null restarts Postgres',
+          'Days that point-in-time recovery covers; null: no archive. A change to or from null restarts Postgres, ' +
+          'in a cluster one member after the other',
       }),
     ),
     rate_limit: Type.Optional(
@@ -90,7 +91,6 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
   for (const field of ['resources', 'pause_after_seconds', 'archive_days'] as const) {
     if (body[field] !== undefined) requireDedicated(tenant, `Field "${field}"`)
   }
-  if (body.archive_days !== undefined) rejectCluster(tenant, 'Field "archive_days"')
 }
 
 function checkSchedule(schedule: string): void {

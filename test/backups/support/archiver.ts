@@ -48,7 +48,7 @@ export function openArchiver(settings: ArchiverSettings) {
 async function run(settings: ArchiverSettings): Promise<never> {
   const { clock, ledger, files } = openArchiver(settings)
   const engine = createSpooledEngine(settings.spools, clock.now)
-  const regions = new Map([[settings.region, { engine }]])
+  const regions = new Map([[settings.region, { engine, primaryService: () => Promise.resolve('postgres') }]])
   const log = {
     warn: (details: object, message: string) => {
       const { err } = details as { err?: unknown }

@@ -74,7 +74,7 @@ export function createSpooledEngine(root: string, now: () => Date): Engine {
     const owner = await readFile(join(home, 'archive'), 'utf8').catch(() => undefined)
     if (owner === archiveId) {
       const number = await finishedIn(home)
-      tar.entry({ name: 'state' }, `${seconds()} ${positionIn(number + 1)} 7 8\n`)
+      tar.entry({ name: 'state' }, `${seconds()} ${positionIn(number + 1)} 7 8 00000001\n`)
       const names = (await readdir(join(home, 'on'))).sort()
       for (const name of names.filter((name) => name <= storedUntil)) await rm(join(home, 'on', name))
       for (const name of names.filter((name) => name > storedUntil).slice(0, 16))

@@ -1,22 +1,17 @@
 // The steps of a tenant's archive: it stores finished segments, takes base backups, and removes what no moment needs any
 // more. Each step can be interrupted at any point and repeated.
 import type { Clock } from '../../platform/clock.ts'
+import { isTargetFailure } from '../backup-error.ts'
 import { encrypted } from '../encrypted-stream.ts'
+import { appendSpool, type Appended, type ArchiveLog } from './append-spool.ts'
 import { expiredBases, firstNeededSegment, isOver, type Archive } from './archive.ts'
 import type { ArchiveFiles } from './archive-files.ts'
 import { aside } from './archive-target.ts'
-import { advance, noProgress, type Observation, type Progress } from './progress.ts'
-import {
-  baseBackup,
-  baseBounds,
-  beginSpool,
-  maxSegments,
-  readSpool,
-  type ArchivedServer,
-  type SpooledSegment,
-} from './spool.ts'
+import { baseFile, basePrefix, fileContext } from './file-names.ts'
+import { advance, noProgress, type Progress } from './progress.ts'
+import { baseBackup, baseBounds, beginSpool, maxFiles, type ArchivedServer } from './spool.ts'
 import type { ArchiveLedger } from './store-archives.ts'
-import { endOfSegment, isSegment, nextSegment } from './wal.ts'
+import { isSegment } from './wal.ts'
 
 /** The dependencies of the archiving of one tenant. */
 export interface ArchiveDeps {
@@ -26,56 +21,37 @@ export interface ArchiveDeps {
   epoch: bigint
 }
 
-const basePrefix = 'base-'
-
-/** Returns the name of the file of a base backup. */
-export function baseFile(baseId: string): string {
-  return `${basePrefix}${baseId}`
+/** The observations of an archive, and the time at which its next segment was first missing. */
+export type Known = Progress & {
+  /** Time of the first poll in which no member that responds had the next segment; absent while one has it. */
+  missingSince?: Date
 }
 
-/** Returns the context that binds an encrypted file to its archive and its name. */
-export function fileContext(archiveId: string, name: string): string {
-  return `${archiveId}/${name}`
-}
+/** Time in which another member of a cluster may still provide a segment. */
+const gapMs = 60_000
+/** Time in which a member that does not respond may still provide a segment. */
+const unreachableGapMs = 600_000
 
 /**
- * Stores the finished segments of an open archive. An archive whose spool is gone, or that lacks a segment, ends.
- * @param known.progress the observations that earlier calls have returned
+ * Stores the finished segments of an open archive. After a failover the new primary's spool continues the log, and what it
+ * lacks comes from the replicas. An archive whose spool is gone, or that lacks a segment, ends.
+ * @param known.progress what earlier calls have returned
  * @param known.isBaseFailed whether the recorded failure is that of a base backup, and stays
  * @returns the observations, whether the archive can receive a base backup, and whether more segments wait
  */
 export async function storeSegments(
   archive: Archive,
   server: ArchivedServer,
-  known: { progress: Progress | undefined; isBaseFailed: boolean },
-  { ledger, files, epoch }: ArchiveDeps,
+  known: { progress: Known | undefined; isBaseFailed: boolean },
+  { ledger, files, epoch, clock }: ArchiveDeps,
   signal: AbortSignal,
-): Promise<{ progress: Progress; isReady: boolean; hasMore: boolean }> {
-  const { id, lastSegment } = archive
-  const key = await ledger.key(id)
-  const stored: { firstSegment?: string; lastSegment?: string; bytes: number } = { bytes: 0 }
-  let observation: Observation | undefined
-  let last = lastSegment
-  let count = 0
-  let gap: string | undefined
-  for await (const item of readSpool(server, id, lastSegment, signal)) {
-    if ('position' in item) {
-      observation = item
-      continue
-    }
-    count++
-    if (last !== undefined && item.name <= last) continue
-    if (last !== undefined && item.name !== nextSegment(last)) {
-      gap = nextSegment(last)
-      break
-    }
-    const content = () => encrypted(once(item), key, fileContext(id, item.name))
-    stored.bytes += await files.write(id, item.name, content, signal)
-    if (archive.firstSegment === undefined) stored.firstSegment ??= item.name
-    stored.lastSegment = last = item.name
-  }
+): Promise<{ progress: Known; isReady: boolean; hasMore: boolean }> {
+  const log = { archiveId: archive.id, key: await ledger.key(archive.id), files }
+  const isAdopted = server.replicas.length > 0 && !isUnused(archive)
+  const own = await appendSpool(log, server, isAdopted ? 'primary' : 'own', archive.lastSegment, signal)
+  const { observation } = own
   if (observation === undefined) {
-    if (isUnused(archive)) await beginSpool(server, id, signal)
+    if (isUnused(archive)) await beginSpool(server, archive.id, signal)
     else
       await ledger.end(
         archive,
@@ -84,14 +60,50 @@ export async function storeSegments(
       )
     return { progress: noProgress, isReady: false, hasMore: false }
   }
-  const end = last === undefined ? undefined : endOfSegment(last)
-  const next = advance(known.progress ?? noProgress, observation, end)
+  const filled = await fillGap(log, server, own, signal)
+  const all = [own, ...filled.appended]
+  const last = all.at(-1)?.last
+  const first = archive.firstSegment === undefined ? all.find((one) => one.first !== undefined)?.first : undefined
+  const next = advance(known.progress ?? noProgress, observation, last)
   const latest =
     next.latest === undefined || next.latest <= (archive.latest ?? new Date(0)) ? {} : { latest: next.latest }
+  const stored = {
+    ...(first === undefined ? {} : { firstSegment: first }),
+    ...(last === undefined ? {} : { lastSegment: last }),
+    bytes: all.reduce((sum, { bytes }) => sum + bytes, 0),
+    branches: all.flatMap(({ branches }) => branches),
+  }
   await ledger.advance(archive, { ...stored, ...latest, ...(known.isBaseFailed ? {} : { error: null }) }, epoch)
-  if (gap !== undefined) await ledger.end(archive, `The segment ${gap} of the WAL was dropped. ${startsAgain}`, epoch)
-  const isOpen = gap === undefined
-  return { progress: next.progress, isReady: isOpen, hasMore: isOpen && count >= maxSegments }
+  const isFilled = filled.appended.length > 0
+  if (own.gap === undefined || isFilled)
+    return { progress: next.progress, isReady: true, hasMore: isFilled || own.read >= maxFiles }
+  const missingSince = known.progress?.missingSince ?? clock.now()
+  const waitedMs = clock.now().getTime() - missingSince.getTime()
+  if (server.replicas.length > 0 && waitedMs < (filled.isComplete ? gapMs : unreachableGapMs))
+    return { progress: { ...next.progress, missingSince }, isReady: true, hasMore: false }
+  await ledger.end(archive, `The segment ${own.gap} of the WAL was dropped. ${startsAgain}`, epoch)
+  return { progress: next.progress, isReady: false, hasMore: false }
+}
+
+/** Stores what the first replica that has the missing segment has of the log. */
+async function fillGap(
+  log: ArchiveLog,
+  server: ArchivedServer,
+  { gap, last }: Appended,
+  signal: AbortSignal,
+): Promise<{ appended: Appended[]; isComplete: boolean }> {
+  let isComplete = true
+  for (const service of gap === undefined ? [] : server.replicas) {
+    try {
+      const found = await appendSpool(log, { ...server, service }, 'replica', last, signal)
+      if (found.first !== undefined) return { appended: [found], isComplete }
+    } catch (cause) {
+      signal.throwIfAborted()
+      if (isTargetFailure(cause)) throw cause
+      isComplete = false
+    }
+  }
+  return { appended: [], isComplete }
 }
 
 const startsAgain = 'A new archive begins with a new base backup.'
@@ -99,10 +111,6 @@ const startsAgain = 'A new archive begins with a new base backup.'
 /** Whether nothing is stored of an archive yet, so that its spool may be created again. */
 function isUnused({ lastSegment, bases }: Archive): boolean {
   return lastSegment === undefined && bases.every(({ completeAt }) => completeAt === undefined)
-}
-
-async function* once({ content }: SpooledSegment): AsyncGenerator<Uint8Array, undefined> {
-  yield content
 }
 
 /** Takes a base backup of an open archive. It is recorded as complete once it is stored. */

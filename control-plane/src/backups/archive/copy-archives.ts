@@ -4,12 +4,13 @@ import type { Leadership } from '../../platform/leader.ts'
 import type { Log } from '../../platform/log.ts'
 import { repeat } from '../../platform/repeat.ts'
 import { decrypted } from '../encrypted-stream.ts'
-import { baseFile, fileContext } from './archive-tenant.ts'
+import { baseFile, fileContext } from './file-names.ts'
 import type { Archive } from './archive.ts'
 import { drain, type ArchiveFiles } from './archive-files.ts'
 import { aside, type ArchiveTarget } from './archive-target.ts'
+import { logFiles } from './log-files.ts'
 import type { ArchiveLedger } from './store-archives.ts'
-import { segmentsBetween } from './wal.ts'
+import { isSegment } from './wal.ts'
 
 /** The dependencies of the copies of archives. */
 export interface ArchiveCopyDeps {
@@ -116,16 +117,16 @@ export function createArchiveCopier({ ledger, files, clock }: Omit<ArchiveCopyDe
   }
 
   const copySegments = async (
-    { firstSegment, lastSegment }: Archive,
+    { id, firstSegment, lastSegment }: Archive,
     copied: Copied,
     ensure: (name: string) => Promise<void>,
   ): Promise<void> => {
     if (firstSegment === undefined || lastSegment === undefined) return
     const start = copied.segment === undefined || copied.segment < firstSegment ? firstSegment : copied.segment
-    for (const name of segmentsBetween(start, lastSegment)) {
+    for (const name of await logFiles(id, start, lastSegment, files)) {
       if (name === copied.segment) continue
       await ensure(name)
-      copied.segment = name
+      if (isSegment(name)) copied.segment = name
     }
   }
 

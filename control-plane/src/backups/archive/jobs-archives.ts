@@ -5,11 +5,12 @@ import type { Leadership } from '../../platform/leader.ts'
 import { LeadershipLost } from '../../platform/leadership-lost.ts'
 import type { Log } from '../../platform/log.ts'
 import { repeat } from '../../platform/repeat.ts'
+import type { Region } from '../../reconcile/index.ts'
+import { componentServices } from '../../stacks/index.ts'
 import { publicReason } from '../backup-error.ts'
 import { needsBase, type Archive } from './archive.ts'
 import type { ArchiveFiles } from './archive-files.ts'
-import { expire, removeArchive, storeSegments, takeBase, type ArchiveDeps } from './archive-tenant.ts'
-import type { Progress } from './progress.ts'
+import { expire, removeArchive, storeSegments, takeBase, type ArchiveDeps, type Known } from './archive-tenant.ts'
 import type { ArchivedServer } from './spool.ts'
 import type { ArchivedTenant, ArchiveLedger } from './store-archives.ts'
 
@@ -17,12 +18,16 @@ import type { ArchivedTenant, ArchiveLedger } from './store-archives.ts'
 export interface ArchiveJobDeps {
   ledger: ArchiveLedger
   files: ArchiveFiles
-  regions: ReadonlyMap<string, { engine: Engine | undefined }>
+  regions: ReadonlyMap<string, ArchivedRegion>
   clock: Clock
   log: Pick<Log, 'warn'>
   /** Receives the state of all archives after each poll. */
   measure: (state: ArchiveState) => void
 }
+
+/** The parts of a region that archives use. */
+type ArchivedRegion = Pick<Region, 'engine' | 'primaryService'>
+type PresentRegion = ArchivedRegion & { engine: Engine }
 
 /** The state of all tenants' archives. */
 export interface ArchiveState {
@@ -75,7 +80,7 @@ export function runArchives(deps: ArchiveJobDeps): (leadership: Leadership) => P
 /** Creates the polls of all regions. They remember observations and running base backups between two runs. */
 export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal) {
   const { ledger, regions, clock, log, epoch, measure } = deps
-  const progress = new Map<string, Progress>()
+  const progress = new Map<string, Known>()
   const bases = new Map<string, { region: string; ended: Promise<void> }>()
   /** The tenants whose last read did not end in time. */
   const silent = new Set<string>()
@@ -108,13 +113,14 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
   const add = async (
     archive: Archive,
     tenant: ArchivedTenant,
-    server: ArchivedServer,
+    region: PresentRegion,
     reads = maxReads,
   ): Promise<void> => {
     const { id, regionId } = tenant
     const limit = clock.timeout(silent.has(id) ? silentReadMs : readMs)
     try {
       const signal = AbortSignal.any([lost, limit])
+      const server = await serverOf(tenant, region, signal)
       const known = { progress: progress.get(archive.id), isBaseFailed: retryBaseAt.has(archive.id) }
       const { progress: next, isReady, hasMore } = await storeSegments(archive, server, known, deps, signal)
       progress.set(archive.id, next)
@@ -126,7 +132,7 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
       const open = await current(archive)
       if (open === undefined || lost.aborted) return
       if (mayBegin && needsBase(open, clock.now())) beginBase(open, regionId, server)
-      if (hasMore && reads > 1) await add(open, tenant, server, reads - 1)
+      if (hasMore && reads > 1) await add(open, tenant, region, reads - 1)
     } catch (cause) {
       if (limit.aborted) silent.add(id)
       await failed(archive, cause, 'The WAL of a tenant could not be archived.')
@@ -146,11 +152,11 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
     return Promise.race([informed, late])
   }
 
-  const follow = async (tenant: ArchivedTenant, engine: Engine) => {
+  const follow = async (tenant: ArchivedTenant, region: PresentRegion) => {
     const isOpen = ({ state }: Archive) => state === 'open'
     if (!(await ledger.of(tenant.id)).some(isOpen)) await ledger.begin(tenant.id, epoch)
     for (const archive of await ledger.of(tenant.id)) {
-      if (isOpen(archive)) await add(archive, tenant, { engine, stack: tenant.id })
+      if (isOpen(archive)) await add(archive, tenant, region)
       const now = clock.now().getTime()
       if (now - (expiredAt.get(archive.id) ?? -Infinity) < expireMs || bases.has(archive.id)) continue
       expiredAt.set(archive.id, now)
@@ -183,8 +189,9 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
      * @returns milliseconds until the next poll
      */
     async run(region: string): Promise<number> {
-      const engine = regions.get(region)?.engine
-      if (engine === undefined) return pollMs
+      const found = regions.get(region)
+      const engine = found?.engine
+      if (found === undefined || engine === undefined) return pollMs
       const tenants = await ledger.archived(region)
       if (tenants.some(({ id }) => silent.has(id)) && !(await responds(engine))) return pollMs
       let isAway = false
@@ -192,7 +199,7 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
       const reader = async () => {
         for (const tenant of waiting) {
           if (isAway || lost.aborted) return
-          await follow(tenant, engine).catch((cause: unknown) => {
+          await follow(tenant, { ...found, engine }).catch((cause: unknown) => {
             if (cause instanceof LeadershipLost || lost.aborted) return
             log.warn({ tenant: tenant.id, err: cause }, 'The archive of a tenant could not be polled.')
           })
@@ -208,6 +215,17 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
       await Promise.all([...bases.values()].map(({ ended }) => ended))
     },
   }
+}
+
+/** Returns the Postgres of a tenant; of a cluster, the present primary. @throws EngineError UNHEALTHY if there is none */
+async function serverOf(
+  { id, isolation }: ArchivedTenant,
+  { engine, primaryService }: PresentRegion,
+  signal: AbortSignal,
+): Promise<ArchivedServer> {
+  const service = await primaryService({ id, isolation }, signal)
+  const replicas = componentServices(isolation).postgres.filter((name) => name !== service)
+  return { engine, stack: id, service, replicas }
 }
 
 async function stateOf(tenants: readonly ArchivedTenant[], ledger: ArchiveLedger, now: Date): Promise<ArchiveState> {

@@ -2,7 +2,7 @@
 // backup is taken there. The files come from the tenant's own volume, where those of deleted objects are retained.
 import { dedicatedDatabase } from '../../homes/index.ts'
 import type { Snapshot } from '../../reconcile/index.ts'
-import { scratchId } from '../../stacks/index.ts'
+import { componentServices, scratchId } from '../../stacks/index.ts'
 import { committed, makeBackup } from '../backup-job.ts'
 import type { Job } from '../backup.ts'
 import { BackupError } from '../backup-error.ts'
@@ -64,7 +64,7 @@ async function recovered(
     stack,
     postgres: 'postgres',
     filesStack: tenant.id,
-    filesServices: ['runtime'],
+    filesServices: componentServices(tenant.isolation).runtime,
     database: dedicatedDatabase,
     blobs: blobsOf(tenant.id),
   }

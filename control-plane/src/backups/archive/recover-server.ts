@@ -1,6 +1,7 @@
 // Recovers a Postgres to a moment, in a scratch stack without a network: it restores a base backup, replays the WAL until
 // that moment, and restarts the stack on the result.
 import { buffer } from 'node:stream/consumers'
+import { gunzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import type { Engine } from '../../engines/index.ts'
 import { BackupError } from '../backup-error.ts'
@@ -9,8 +10,10 @@ import { untilReady } from '../scratch-home.ts'
 import { scratchStack } from '../scratch-stack.ts'
 import type { RecoverySource } from './archive.ts'
 import type { ArchiveFiles } from './archive-files.ts'
-import { baseFile, fileContext } from './archive-tenant.ts'
-import { segmentsBetween } from './wal.ts'
+import { baseFile, fileContext } from './file-names.ts'
+import { logFiles } from './log-files.ts'
+import { continuesLog, readHistory, type TimelineHistory } from './timelines.ts'
+import { isHistory, timelineOf } from './wal.ts'
 
 /** The input of a recovery. */
 export interface RecoverServer {
@@ -55,12 +58,8 @@ export async function recoverServer(options: RecoverServer, signal: AbortSignal)
   await step('base backup')
   await run('The restore of a base backup', extractBase, [], read(baseFile(base.id)))
   await step('log')
-  await run(
-    'The copy of segments',
-    extractSegments,
-    [],
-    archived(segmentsBetween(base.startSegment, lastSegment), read),
-  )
+  const log = await logFiles(archive.id, base.startSegment, lastSegment, files)
+  await run('The copy of segments', extractSegments, [], archived(completeLog(log, read)))
   await step('recovery')
   await run('The recovery', recover, [targetTime(to)])
   await engine.converge({ ...scratch, services: scratch.services.map(restarted) }, signal)
@@ -92,15 +91,34 @@ async function awaitServer(engine: Engine, stack: string, signal: AbortSignal): 
   if (code !== 0) throw new BackupError('FAILED', 'The Postgres of the scratch home does not become ready.')
 }
 
-/** Yields a tar archive of the segments, one in memory at a time. */
-async function* archived(
+/** A file of the log, compressed. */
+interface LogFile {
+  name: string
+  content: Buffer
+}
+
+/** Reads the files of a log, and checks that none is missing between them. @throws BackupError INCOMPLETE */
+async function* completeLog(
   names: Iterable<string>,
   read: (name: string) => AsyncIterable<Uint8Array>,
-): AsyncGenerator<Uint8Array, undefined> {
+): AsyncGenerator<LogFile, undefined> {
+  let last: string | undefined
+  const histories = new Map<number, TimelineHistory>()
+  for (const name of names) {
+    const content = await buffer(read(name))
+    if (isHistory(name)) histories.set(timelineOf(name), readHistory(gunzipSync(content).toString()))
+    else if (last !== undefined && !continuesLog(last, name, histories.get(timelineOf(name))))
+      throw new BackupError('INCOMPLETE', `The archive lacks the segment after ${last}.`)
+    else last = name
+    yield { name, content }
+  }
+}
+
+/** Yields a tar archive of the files, one in memory at a time. */
+async function* archived(files: AsyncIterable<LogFile>): AsyncGenerator<Uint8Array, undefined> {
   const tar = pack()
   const filling = (async () => {
-    for (const name of names) {
-      const content = await buffer(read(name))
+    for await (const { name, content } of files) {
       const entry = tar.entry({ name: `${name}.gz`, size: content.length })
       await new Promise((resolve, reject) => {
         entry.on('finish', () => resolve(undefined))
@@ -115,10 +133,12 @@ async function* archived(
   await filling
 }
 
+// The settings of a cluster's member name its other members, and would wait for them.
 const extractBase = `
 umask 077
 mkdir ${data}
 gzip -dc | tar --extract --directory ${data}
+cp "$PGDATA/postgresql.conf" ${data}/postgresql.conf
 `
 
 const extractSegments = `
@@ -135,7 +155,7 @@ options="-c listen_addresses= -c unix_socket_directories=/tmp -c port=5433 -c hb
 options="$options -c archive_mode=off -c hot_standby=off -c shared_buffers=64MB"
 restore="gzip -dc ${segments}/%f.gz > %p"
 start() { # the moment, or nothing
-  local target="-c recovery_target_timeline=current -c recovery_target_action=promote -c recovery_target_time='$1'"
+  local target="-c recovery_target_timeline=latest -c recovery_target_action=promote -c recovery_target_time='$1'"
   pg_ctl --pgdata=${data} --wait --timeout=3600 --log=${volume}/recovery.log start \\
     --options="$options -c restore_command='$restore' $target" || return 1
   until psql -X -q -h /tmp -p 5433 -U postgres -d postgres -c 'select 1' > /dev/null 2>&1; do

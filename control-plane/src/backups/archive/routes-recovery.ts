@@ -5,7 +5,7 @@ import type { Api } from '../../http/api.ts'
 import { respondOnce } from '../../http/idempotency.ts'
 import { NoQuery, waitSeconds, writeContext } from '../../http/parameters.ts'
 import { ControlError, tenantNotFound } from '../../platform/errors.ts'
-import { checkName, rejectCluster, requireDedicated, waitUntilSettled } from '../../tenants/index.ts'
+import { checkName, requireDedicated, waitUntilSettled } from '../../tenants/index.ts'
 import { BackupWithOperation, toBodyWithOperation } from '../backup-body.ts'
 import { backupStorage, type BackupRoutesDeps } from '../routes-deps.ts'
 import { Into, newTenant, presentRestored, Restored, settled } from '../routes-operations.ts'
@@ -93,7 +93,6 @@ export function addRecovery(app: Api, deps: BackupRoutesDeps): void {
           const { recovery } = backupStorage(deps).archives
           const tenant = await presentTenant(deps, request.params.id)
           requireDedicated(tenant, 'A restore to a point in time')
-          rejectCluster(tenant, 'A restore to a point in time')
           if (into === 'same') {
             const restored = await record((write) => recovery.request(tenant.id, to, write), toBodyWithOperation)
             return settled(deps, restored, wait, request)

@@ -7,13 +7,18 @@ import { ledWrite } from '../../platform/led-write.ts'
 import type { Seal } from '../../platform/seal.ts'
 import { emitOperatorEvent } from '../../webhooks/index.ts'
 import { keyBytes } from '../encrypted-stream.ts'
+import { BackupError } from '../backup-error.ts'
 import type { Archive } from './archive.ts'
+import type { Isolation } from '../../stacks/index.ts'
 import type { BaseBounds } from './spool.ts'
+import { isCutOff } from './timelines.ts'
+import { timelineOf } from './wal.ts'
 
 /** A tenant whose WAL is archived now. */
 export interface ArchivedTenant {
   id: string
   regionId: string
+  isolation: Isolation
   /** Days that recovery covers. */
   days: number
 }
@@ -83,16 +88,16 @@ export function createArchiveLedger(database: Database, seal: Seal, now: () => D
         where: {
           ...(regionId === undefined ? {} : { regionId }),
           archiveDays: { not: null },
-          isolation: 'database-per-tenant',
+          isolation: { in: ['database-per-tenant', 'cluster-per-tenant'] },
           desired: 'active',
           status: 'ready',
           homeVersion: { not: null },
         },
-        select: { id: true, regionId: true, archiveDays: true },
+        select: { id: true, regionId: true, isolation: true, archiveDays: true },
         orderBy: { id: 'asc' },
       })
-      return rows.flatMap(({ id, regionId, archiveDays }) =>
-        archiveDays === null ? [] : [{ id, regionId, days: archiveDays }],
+      return rows.flatMap(({ id, regionId, isolation, archiveDays }) =>
+        archiveDays === null ? [] : [{ id, regionId, isolation: isolation as Isolation, days: archiveDays }],
       )
     },
 
@@ -116,16 +121,31 @@ export function createArchiveLedger(database: Database, seal: Seal, now: () => D
       }),
 
     /**
-     * Records stored segments, and until when the archive is complete.
+     * Records stored segments, and until when the archive is complete. Base backups that end after the branch of a new
+     * timeline are removed: its log does not continue them.
+     * @param stored.branches the first segments of new timelines
      * @param stored.error null removes the recorded failure
      */
     advance: (
       { id, tenantId }: Archive,
-      stored: { firstSegment?: string; lastSegment?: string; bytes: number; latest?: Date; error?: null },
+      stored: {
+        firstSegment?: string
+        lastSegment?: string
+        branches: readonly string[]
+        bytes: number
+        latest?: Date
+        error?: null
+      },
       epoch: bigint,
     ): Promise<void> =>
       write(tenantId, epoch, async (transaction) => {
-        const { bytes, ...columns } = stored
+        const { bytes, branches, ...columns } = stored
+        const bases = branches.length === 0 ? [] : await transaction.archiveBase.findMany({ where: { archiveId: id } })
+        const cut = bases.filter(
+          ({ stopSegment: stop }) => stop !== null && branches.some((one) => isCutOff(stop, one)),
+        )
+        if (cut.length > 0)
+          await transaction.archiveBase.deleteMany({ where: { id: { in: cut.map((base) => base.id) } } })
         await transaction.archive.updateMany({
           where: { id, state: 'open' },
           data: { ...columns, bytes: { increment: bytes } },
@@ -159,9 +179,12 @@ export function createArchiveLedger(database: Database, seal: Seal, now: () => D
         return base.id
       }),
 
-    /** Records a base backup that is stored. */
+    /** Records a base backup that is stored. @throws BackupError FAILED if the log has left its timeline meanwhile */
     completeBase: ({ id, tenantId }: Archive, baseId: string, bounds: BaseBounds, bytes: number, epoch: bigint) =>
       write(tenantId, epoch, async (transaction) => {
+        const { lastSegment } = await transaction.archive.findUniqueOrThrow({ where: { id } })
+        if (lastSegment !== null && timelineOf(lastSegment) > timelineOf(bounds.stopSegment))
+          throw new BackupError('FAILED', 'The primary was replaced while the base backup was taken.')
         await transaction.archiveBase.updateMany({ where: { id: baseId, archiveId: id }, data: bounds })
         await transaction.archive.update({ where: { id }, data: { bytes: { increment: bytes } } })
       }),

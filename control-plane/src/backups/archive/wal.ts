@@ -9,6 +9,16 @@ export function isSegment(name: string): boolean {
   return /^[0-9A-F]{24}$/.test(name)
 }
 
+/** Whether a text is the name of the file that states where a timeline branched off, for example `00000002.history`. */
+export function isHistory(name: string): boolean {
+  return /^[0-9A-F]{8}\.history$/.test(name)
+}
+
+/** Returns the timeline of a segment or of a history file. Every promotion of a replica begins a new one. */
+export function timelineOf(name: string): number {
+  return Number.parseInt(name.slice(0, 8), 16)
+}
+
 /** Reads a position such as `0/2000028`. @throws RangeError for another form */
 export function toPosition(text: string): bigint {
   const [, high, low] = /^([0-9A-F]{1,8})\/([0-9A-F]{1,8})$/i.exec(text) ?? []
@@ -28,12 +38,17 @@ export function endOfSegment(name: string): bigint {
   return ((log ?? 0n) * segmentsPerLog + (segment ?? 0n) + 1n) * segmentBytes
 }
 
-/** Returns the name of the segment that follows on the same timeline. */
-export function nextSegment(name: string): string {
-  return segmentAt(endOfSegment(name), Number.parseInt(name.slice(0, 8), 16))
+/** Returns the position at which a segment starts. */
+export function startOfSegment(name: string): bigint {
+  return endOfSegment(name) - segmentBytes
 }
 
-/** Yields the names from the first to the last segment, both included. */
+/** Returns the name of the segment that follows on the same timeline. */
+export function nextSegment(name: string): string {
+  return segmentAt(endOfSegment(name), timelineOf(name))
+}
+
+/** Yields the names from the first to the last segment of one timeline, both included. */
 export function* segmentsBetween(first: string, last: string): Generator<string, undefined> {
   for (let name = first; name <= last; name = nextSegment(name)) yield name
 }

@@ -1,0 +1,40 @@
+// The order of segments over timelines: a promoted replica continues the log on a new timeline, which branches off within a
+// segment. Pure.
+import { endOfSegment, nextSegment, segmentAt, startOfSegment, timelineOf, toPosition } from './wal.ts'
+
+/** Where the timelines before a timeline ended, the oldest first. */
+export type TimelineHistory = readonly { timeline: number; end: bigint }[]
+
+/** Reads a history file of Postgres: a line for each earlier timeline with its number and the position of its end. */
+export function readHistory(text: string): TimelineHistory {
+  return text
+    .split('\n')
+    .map((line) => /^\s*(\d+)\s+([0-9A-Fa-f]+\/[0-9A-Fa-f]+)/.exec(line))
+    .flatMap((match) => {
+      const [, timeline, position] = match ?? []
+      return timeline === undefined || position === undefined
+        ? []
+        : [{ timeline: Number(timeline), end: toPosition(position) }]
+    })
+}
+
+/**
+ * Whether a segment continues a log whose last segment is `last`: it is the next one, or the first of a later timeline
+ * whose predecessors are complete in the log.
+ * @param history the history of the segment's timeline; undefined if it is not known
+ */
+export function continuesLog(last: string, name: string, history: TimelineHistory | undefined): boolean {
+  if (name === nextSegment(last)) return true
+  const branch = history?.at(-1)
+  const timeline = timelineOf(name)
+  if (branch === undefined || timeline <= timelineOf(last) || name !== segmentAt(branch.end, timeline)) return false
+  // Complete segments before the branch may belong to an earlier timeline than the last one.
+  const start = startOfSegment(name)
+  const owner = history?.find(({ end }) => end >= start)
+  return owner?.timeline === timelineOf(last) && endOfSegment(last) >= start
+}
+
+/** Whether a base backup that ends in the segment `stop` may end after the branch that begins with the segment `branch`. */
+export function isCutOff(stop: string, branch: string): boolean {
+  return timelineOf(stop) < timelineOf(branch) && startOfSegment(stop) >= startOfSegment(branch)
+}

@@ -1,0 +1,153 @@
+// Each fault of a cluster in turn, at its primary, while a client writes numbers through the tenant's URL and a session in each
+// member tries to write there. No acknowledged row is lost, none is doubled, and two members never accept writes at the same time.
+import { execFile } from 'node:child_process'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { docker } from '#test/reconcile/support/docker-client.ts'
+import { startDockerPlatform } from '#test/support/docker-platform.ts'
+import { effort } from '#test/support/effort.ts'
+import { until } from '#test/support/until.ts'
+import { containerOf, membersOf, primaryOf, regionStackOf } from './platform-parts.ts'
+import { startProbes } from './probes.ts'
+import { startWriter } from './writer.ts'
+
+const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
+/** Number of times that each fault occurs. `TENANTRY_ROUNDS` overrides it. */
+const rounds = Number(process.env['TENANTRY_ROUNDS'] ?? effort({ small: 1, full: 20 }))
+const writes = 20
+const faultMilliseconds = 30_000
+const run = promisify(execFile)
+const sleep = (milliseconds: number) => new Promise((resolve) => setTimeout(resolve, milliseconds))
+
+t.test('Faults of a cluster', { timeout: 14_400_000 }, async (t) => {
+  const platform = await startDockerPlatform({ docker: { clusters }, deleteGraceSeconds: 0 })
+  t.teardown(() => platform.stop())
+  const signal = AbortSignal.timeout(14_390_000)
+  const created = await platform.call('POST', '/v1/tenants', { name: 'acme', plan: 'Enterprise', region: 'local' })
+  const tenant = { id: String(created.body['tenant_id']) }
+  await platform.until(tenant.id, ({ status }) => status === 'ready', 240)
+
+  /** Waits until one member is the primary, and the others follow it on its timeline. */
+  const complete = () =>
+    until(
+      async () => {
+        const members = await membersOf(platform, tenant)
+        const primary = members.find(({ role, state }) => role === 'primary' && state === 'running')
+        const following = members.filter(
+          ({ role, state, timeline }) => role === 'replica' && state === 'streaming' && timeline === primary?.timeline,
+        )
+        return following.length === 2
+      },
+      'a complete cluster',
+      180_000,
+    )
+  const inContainer = (service: string) => containerOf(platform, tenant, service, signal)
+  const inMember = async (service: string, script: string) =>
+    platform.host.exec(await inContainer(service), ['bash', '-c', script], { signal })
+  const etcd = async () => {
+    const stack = { id: await regionStackOf(platform, signal) }
+    return Promise.all([1, 2, 3].map((member) => containerOf(platform, stack, `etcd-${member}`, signal)))
+  }
+  /** Drops packets of a container, until the returned function is called. */
+  const cut = async (container: string, ...filter: string[]) => {
+    const pid = await docker('inspect', '--format', '{{.State.Pid}}', container)
+    const rules = [['OUTPUT', '!', '-o', 'lo', ...filter], ...(filter.length === 0 ? [['INPUT', '!', '-i', 'lo']] : [])]
+    const change = async (action: string) => {
+      for (const rule of rules)
+        await run('nsenter', ['-t', pid, '-n', 'iptables', action, ...rule, '-j', 'DROP']).catch((error: unknown) => {
+          // The network is gone with the container's process.
+          if (action === '-A') throw error
+        })
+    }
+    await change('-A')
+    return () => change('-D')
+  }
+  const during = async (begin: () => Promise<() => Promise<unknown>>) => {
+    const end = await begin()
+    await sleep(faultMilliseconds)
+    await end()
+  }
+  /** Each fault is inflicted at the primary, and has ended when its function returns. */
+  const faults: Record<string, (primary: string) => Promise<unknown>> = {
+    'member killed': async (primary) => platform.kill(await inContainer(primary)),
+    'Postgres crashed': (primary) => inMember(primary, 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"'),
+    switchover: () => platform.call('POST', `/v1/tenants/${tenant.id}/switchover`, undefined, { prefer: 'wait=60' }),
+    'Patroni frozen': (primary) =>
+      during(async () => {
+        await inMember(primary, 'pkill -STOP -x patroni')
+        return () => inMember(primary, 'pkill -CONT -x patroni')
+      }),
+    'network of the primary cut': (primary) => during(async () => cut(await inContainer(primary))),
+    'primary cut off from etcd': (primary) =>
+      during(async () => cut(await inContainer(primary), '-p', 'tcp', '--dport', '2379')),
+    'one member of etcd lost': () =>
+      during(async () => {
+        const [container = ''] = await etcd()
+        await docker('pause', container)
+        return () => docker('unpause', container)
+      }),
+    'all of etcd lost': () =>
+      during(async () => {
+        const containers = await etcd()
+        await docker('pause', ...containers)
+        return () => docker('unpause', ...containers)
+      }),
+    'a replica diverged': async (primary) => {
+      const restore = await cut(await inContainer(primary))
+      // Rows that no replica has: the member must give them up to follow the next primary.
+      await inMember(primary, `psql -X -q -h /run/postgresql -U postgres -d postgres ${localWrites}`)
+      await until(async () => (await primaryOf(platform, tenant)) !== primary, 'another primary', 120_000)
+      await restore()
+    },
+    'the control plane unavailable': () =>
+      during(async () => {
+        await platform.stopControlPlanes()
+        return () => platform.startControlPlane()
+      }),
+  }
+
+  const writer = startWriter(String(created.body['database_url']))
+  t.teardown(() => writer.stop())
+  await writer.acknowledged(writes)
+  await complete()
+  const probes = startProbes(inContainer)
+  t.teardown(() => probes.stop())
+  const pauses = new Map<string, number[]>()
+  const only = process.env['TENANTRY_FAULT']
+  for (let round = 0; round < rounds; round++) {
+    for (const [fault, inflict] of Object.entries(faults)) {
+      if (only !== undefined && fault !== only) continue
+      writer.takeMaxPause()
+      const before = writer.count()
+      await inflict(await primaryOf(platform, tenant))
+      await writer.acknowledged(before + writes, 120)
+      await complete()
+      pauses.set(fault, [...(pauses.get(fault) ?? []), writer.takeMaxPause()])
+    }
+  }
+  for (const [fault, times] of pauses) {
+    const sorted = times.sort((one, other) => one - other)
+    const p95 = sorted[Math.ceil(sorted.length * 0.95) - 1] ?? NaN
+    t.comment(`${fault}: ${sorted.length} times; ms without writes: p95 ${p95}; ${sorted.join(', ')}`)
+  }
+  const { written, overlaps } = await probes.stop()
+  t.comment(`${written} writes in the members themselves`)
+  t.ok(written > rounds * writes, 'the sessions in the members wrote')
+  t.same(overlaps, [], 'two members never accepted writes at the same time')
+  const { acknowledged, stored } = await writer.stop()
+  const counts = new Map<number, number>()
+  for (const number of stored) counts.set(number, (counts.get(number) ?? 0) + 1)
+  t.same(
+    acknowledged.filter((number) => !counts.has(number)),
+    [],
+    `none of ${acknowledged.length} acknowledged rows is lost`,
+  )
+  t.same(
+    [...counts].filter(([, count]) => count > 1),
+    [],
+    'no row occurs twice',
+  )
+})
+
+/** Arguments of psql: rows that Postgres acknowledges before a replica has them. */
+const localWrites = `-c "set synchronous_commit = local" -c "create table if not exists local_rows as select generate_series(1, 1000) as n" -c "insert into local_rows select generate_series(1, 1000)"`
