@@ -1,6 +1,8 @@
 #!/bin/bash
 # Manages who may use etcd. `add ID` gives the user ID, with the password on standard input, the keys below /tenantry/ID/ and no
-# others. `remove ID` removes user, role and keys. `list` prints all keys and users. Each command may be repeated.
+# others. `adopt ID` makes a data directory that exists the first one of the cluster: its system identifier is the first line of the
+# standard input, the cluster's settings are the second. `remove ID` removes user, role and keys. `list` prints all keys and users.
+# Each command may be repeated.
 set -euo pipefail
 
 export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=/run/secrets/ca.pem
@@ -57,6 +59,18 @@ add() {
   ensure 'already granted' user grant-role "$id" "$id"
 }
 
+# With these keys, Patroni never creates an empty database for the cluster.
+adopt() {
+  local system_identifier settings
+  IFS= read -r system_identifier
+  IFS= read -r settings
+  [[ $system_identifier =~ ^[0-9]+$ && -n $settings ]] || fail 'the system identifier or the settings are missing'
+  await_etcd
+  enable_access_control
+  must put "/tenantry/$id/config" <<< "$settings"
+  must put "/tenantry/$id/initialize" "$system_identifier"
+}
+
 remove() {
   await_etcd
   enable_access_control
@@ -72,9 +86,9 @@ list() {
 
 case $command in
   list) list ;;
-  add | remove)
+  add | adopt | remove)
     [[ $id =~ ^t_[0-9a-f]{20}$ ]] || fail "\"${id:0:100}\" is not the ID of a tenant"
     "$command"
     ;;
-  *) fail "unknown command \"${command:0:100}\"; allowed: add, remove, list" ;;
+  *) fail "unknown command \"${command:0:100}\"; allowed: add, adopt, remove, list" ;;
 esac

@@ -28,6 +28,8 @@ interface Member {
   /** Files in the spool, by name. */
   spool: Map<string, Buffer>
   timeline: number
+  /** Position that Postgres reports; absent: the end of the spool. */
+  position?: string
   isAway: boolean
 }
 
@@ -61,7 +63,7 @@ function scene() {
       const tar = pack()
       if (role !== 'replica') {
         const end = [...member.spool.keys()].sort().at(-1) ?? on(1, 2)
-        const position = `0/${(Number.parseInt(end.slice(-8), 16) + 1).toString(16)}000100`
+        const position = member.position ?? `0/${(Number.parseInt(end.slice(-8), 16) + 1).toString(16)}000100`
         tar.entry({ name: 'state' }, `${time.now / 1000} ${position} 7 8 0000000${member.timeline}\n`)
       }
       for (const name of member.spool.keys()) if (name <= storedUntil) member.spool.delete(name)
@@ -152,4 +154,11 @@ t.test('A segment that appears in time continues the log', async (t) => {
   put(member('postgres-3'), on(1, 3))
   await poll('postgres-1')
   t.match(archive(), { state: 'open', lastSegment: on(1, 4) })
+})
+
+t.test('An archive whose log the primary does not have ends', async (t) => {
+  const { member, archive, poll } = scene()
+  member('postgres-1').position = '0/2000100'
+  await poll('postgres-1')
+  t.match(archive(), { state: 'ended', error: /^The archive has a part of the log that the primary does not have/ })
 })

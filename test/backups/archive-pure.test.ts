@@ -255,6 +255,8 @@ t.test('A log continues on a later timeline where that one branched off', async 
     '1\t0/6000148\tno recovery target specified\n\n2\t0/6800000\tno recovery target specified\n',
   )
   t.ok(continuesLog(on(1, 5), on(3, 6), third), 'the second timeline finished no segment')
+  t.ok(continuesLog(on(2, 6), on(3, 6), third), 'the second timeline went on elsewhere')
+  t.notOk(continuesLog(on(4, 6), on(5, 6), third), 'the timeline is not among the predecessors')
   const late = readHistory('1\t0/6000148\tx\n2\t0/8000000\tx\n')
   t.notOk(continuesLog(on(1, 7), on(3, 8), late), 'the segments of the second timeline are missing')
   t.ok(continuesLog(on(2, 7), on(3, 8), late))

@@ -16,16 +16,16 @@ import type { BackupTargets } from './target-set.ts'
 import type { RuntimeFiles } from './shared/runtime-files.ts'
 import type { SharedLocation } from './shared/shared-server.ts'
 
+/** What jobs use of a region whose tenants have services of their own. */
+type EngineParts = 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService' | 'memberRoles' | 'adoptData'
+
 export interface JobDeps {
   ledger: BackupLedger
   targets: BackupTargets
   records: BackupRecords
   /** The archives, from which a restore to a point in time makes its backup. */
   archives: Pick<Archives, 'files' | 'ledger'>
-  regions: ReadonlyMap<
-    string,
-    Pick<Region, 'config' | 'engine' | 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService' | 'runtimeUrls'>
-  >
+  regions: ReadonlyMap<string, Pick<Region, 'config' | 'engine' | 'runtimeUrls' | EngineParts>>
   /** Calls to shared runtimes about the files of one tenant. */
   runtimeFiles: (urls: readonly string[], tenantId: string) => RuntimeFiles
   /** Returns the tenant as it is now; undefined when there is none. */
@@ -46,7 +46,7 @@ export interface JobDeps {
 export function regionOf(
   { regions }: Pick<JobDeps, 'regions'>,
   id: string,
-): Pick<Region, 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService'> & { engine: Engine } {
+): Pick<Region, EngineParts> & { engine: Engine } {
   const region = regions.get(id)
   if (region?.engine === undefined) throw new BackupError('NO_ENGINE', `The region ${id} has no engine for services.`)
   return { ...region, engine: region.engine }

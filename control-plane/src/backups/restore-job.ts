@@ -1,16 +1,19 @@
 // Runs one restore, into a new tenant or into the backup's own tenant.
-import { isDedicated, type Snapshot } from '../reconcile/index.ts'
+import { hasCluster, isDedicated, type Snapshot } from '../reconcile/index.ts'
+import { componentServices, serviceVolumes } from '../stacks/index.ts'
 import { recoverBackup } from './archive/recover-backup.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
 import { presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { openGoodCopy } from './good-copy.ts'
+import { asSuperuser, inPostgres, type HomeLocation } from './home-location.ts'
 import { loadHome, type Load } from './load-home.ts'
+import { openPsql } from './psql-session.ts'
 import { replaceHome } from './replace-home.ts'
 import { makeScratchHome, makeScratchServer } from './scratch-home.ts'
 import { asSharedBackup, loadSharedBackup } from './shared/convert-backup.ts'
 import { restoreShared } from './shared/restore-shared.ts'
-import { emptiedStack, scratchStack } from './scratch-stack.ts'
+import { emptiedStack, scratchStack, type ScratchParts } from './scratch-stack.ts'
 
 /**
  * Runs a restore.
@@ -43,23 +46,58 @@ async function restore(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
 
 /**
  * Fills the volumes of a new tenant with scratch services. The tenant's own services take them over once everything is
- * restored and compared. Until then the reconciler ignores the tenant, and no client reaches it.
+ * restored and compared; in a cluster, the first member does, and the others copy from it. Until then the reconciler ignores the tenant, and no client reaches it.
  */
 async function fillNew(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
-  const { id, regionId } = tenant
+  const { id, regionId, isolation } = tenant
   const { engine, images } = regionOf(deps, regionId)
-  const { tenant_id: tenantId, database_format: format } = load.manifest
-  if (tenantId === id) throw new BackupError('FAILED', 'The backup is of this tenant itself.')
+  if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'The backup is of this tenant itself.')
   await load.step('services')
-  const digests = await images(signal)
-  if (format !== undefined) {
-    const location = await makeScratchServer(engine, id, digests, id, signal)
-    await loadSharedBackup(tenant, location, load, deps, signal)
-  } else {
-    const { location, login } = await makeScratchHome(engine, id, digests, { tenantId, homeId: id }, signal)
-    await loadHome({ ...load, location, login, newId: id }, signal)
-  }
+  const volume = serviceVolumes(isolation)[componentServices(isolation).postgres[0]]
+  const parts = { images: await images(signal), ...(volume === undefined ? {} : { dataVolume: volume }) }
+  const location = await filledHome(tenant, parts, load, deps, signal)
   await load.step('handover')
-  await engine.converge(emptiedStack(scratchStack(id, digests)), signal)
+  if (hasCluster(tenant)) await beginCluster(tenant, location, deps, signal)
+  await engine.converge(emptiedStack(scratchStack(id, parts)), signal)
   await deps.ledger.activate(job, deps.epoch)
+}
+
+async function filledHome(
+  tenant: Snapshot,
+  parts: ScratchParts,
+  load: Load,
+  deps: JobDeps,
+  signal: AbortSignal,
+): Promise<HomeLocation> {
+  const { id, regionId } = tenant
+  const { engine } = regionOf(deps, regionId)
+  const { tenant_id: tenantId, database_format: format } = load.manifest
+  if (format !== undefined) {
+    const location = await makeScratchServer(engine, id, parts, id, signal)
+    await loadSharedBackup(tenant, location, load, deps, signal)
+    return location
+  }
+  const { location, login } = await makeScratchHome(engine, id, parts, { tenantId, homeId: id }, signal)
+  await loadHome({ ...load, location, login, newId: id }, signal)
+  return location
+}
+
+const server = 'postgres'
+
+/** Prepares a filled Postgres to become the first member of a new cluster. */
+async function beginCluster(
+  { id, regionId }: Snapshot,
+  location: HomeLocation,
+  deps: JobDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { memberRoles, adoptData } = regionOf(deps, regionId)
+  await asSuperuser(location, server, memberRoles(id), signal)
+  const session = openPsql(inPostgres(location), server, undefined, [], signal)
+  try {
+    const [identifier = ''] = await session.rows('select system_identifier from pg_control_system()')
+    await adoptData(id, identifier, signal)
+  } finally {
+    await session.close()
+  }
 }

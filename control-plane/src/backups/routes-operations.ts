@@ -15,7 +15,6 @@ import {
   checkName,
   chooseIsolation,
   newSecrets,
-  rejectCluster,
   type Operation,
   type TenantWrite,
   KeysBody,
@@ -195,7 +194,6 @@ export async function newTenant(
     isolation === undefined
       ? backup.isolation
       : chooseIsolation(isolation, backup.isolation, regionOfBackup(deps, backup.region))
-  rejectCluster({ isolation: chosenIsolation }, 'A restore into a new tenant')
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,

@@ -6,7 +6,7 @@ import { BackupError } from './backup-error.ts'
 import { asSuperuser, blobsOf, type HomeLocation } from './home-location.ts'
 import type { Login } from './login.ts'
 import { foreignRolesSql } from './rehome-sql.ts'
-import { scratchStack } from './scratch-stack.ts'
+import { scratchStack, type ScratchParts } from './scratch-stack.ts'
 
 /** Command that waits until Postgres accepts connections. */
 export const untilReady = [
@@ -15,8 +15,6 @@ export const untilReady = [
   'for i in $(seq 1200); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
 ]
 
-type Images = Parameters<typeof scratchStack>[1]
-
 /**
  * Creates the scratch services, without a home. Nothing of an earlier attempt remains.
  * @param homeId the tenant whose directory the files go into
@@ -24,12 +22,12 @@ type Images = Parameters<typeof scratchStack>[1]
 export async function makeScratchServer(
   engine: Engine,
   stackId: string,
-  images: Images,
+  parts: ScratchParts,
   homeId: string,
   signal: AbortSignal,
 ): Promise<HomeLocation> {
   await engine.remove(stackId, signal)
-  await engine.converge(scratchStack(stackId, images), signal)
+  await engine.converge(scratchStack(stackId, parts), signal)
   const location: HomeLocation = {
     engine,
     stack: stackId,
@@ -52,11 +50,11 @@ export async function makeScratchServer(
 export async function makeScratchHome(
   engine: Engine,
   stackId: string,
-  images: Images,
+  parts: ScratchParts,
   { tenantId, homeId }: { tenantId: string; homeId: string },
   signal: AbortSignal,
 ): Promise<{ location: HomeLocation; login: Login }> {
-  const location = await makeScratchServer(engine, stackId, images, homeId, signal)
+  const location = await makeScratchServer(engine, stackId, parts, homeId, signal)
   const login = { role: homeRoles(tenantId).ddl, password: randomBytes(24).toString('base64url') }
   const verifier = scramVerifier(login.password, randomBytes(16))
   await asSuperuser(location, dedicatedDatabase, foreignRolesSql(tenantId, verifier), signal)

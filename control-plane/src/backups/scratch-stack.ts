@@ -9,11 +9,19 @@ const sizes = {
   files: { memoryBytes: 256 * megabyte, cpuMillis: 1_000, pids: 64 },
 }
 
+/** The parts of a scratch stack that depend on its use. */
+export interface ScratchParts {
+  /** Images of the services. */
+  images: { postgres: string; runtime: string }
+  /** Name of the volume of the database; absent: `data`. */
+  dataVolume?: string
+}
+
 /**
  * Returns the scratch stack.
  * @param id a new tenant's, whose own services take over the volumes later, or one of `scratchId`
  */
-export function scratchStack(id: string, images: { postgres: string; runtime: string }): Stack {
+export function scratchStack(id: string, { images, dataVolume = 'data' }: ScratchParts): Stack {
   const postgres = postgresService({
     image: images.postgres,
     network: { network: '', aliases: [] },
@@ -44,10 +52,10 @@ export function scratchStack(id: string, images: { postgres: string; runtime: st
     state: 'running',
     networks: [],
     volumes: [
-      { name: 'data', mustExist: false, isGuarded: true },
+      { name: dataVolume, mustExist: false, isGuarded: true },
       { name: 'files', mustExist: false, isGuarded: false },
     ],
-    services: [{ ...postgres, networks: [] }, files],
+    services: [{ ...postgres, volumes: { [dataVolume]: '/var/lib/postgresql' }, networks: [] }, files],
   }
 }
 

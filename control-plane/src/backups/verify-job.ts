@@ -35,7 +35,7 @@ async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
   const stack = scratchId(operationId)
   try {
     const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
-    const { location, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
+    const { location, login } = await makeScratchHome(engine, stack, { images: await images(signal) }, ids, signal)
     const onComplaint = (text: string) =>
       deps.log.warn({ backup: backup.id, text }, 'The program pg_restore reported errors.')
     await loadHome(

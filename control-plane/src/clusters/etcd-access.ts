@@ -1,7 +1,7 @@
 // Gives a cluster its user and its keys in the region's etcd, and removes them. The programs run in a container of etcd, so that
 // the password of etcd's root user never leaves it.
 import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
-import { etcdName, etcdTenantPassword, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
+import { clusterSettings, etcdName, etcdTenantPassword, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
 
 interface EtcdAccessOptions {
   engine: Pick<Engine, 'exec'>
@@ -33,6 +33,13 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     /** Creates the cluster's user, which may use the cluster's own keys only. @throws EngineError UNHEALTHY */
     add: (tenantId: string, signal: AbortSignal): Promise<void> =>
       run(['add', tenantId], `${etcdTenantPassword(etcd, tenantId)}\n`, signal),
+    /**
+     * Makes a data directory that exists the first one of the cluster, before any member runs.
+     * @param systemIdentifier Postgres' identifier of the data directory
+     * @throws EngineError UNHEALTHY
+     */
+    adopt: (tenantId: string, systemIdentifier: string, signal: AbortSignal): Promise<void> =>
+      run(['adopt', tenantId], `${systemIdentifier}\n${JSON.stringify(clusterSettings)}\n`, signal),
     /** Removes the cluster's user and keys. Absent ones are not an error. @throws EngineError UNHEALTHY */
     remove: (tenantId: string, signal: AbortSignal): Promise<void> => run(['remove', tenantId], '', signal),
   }

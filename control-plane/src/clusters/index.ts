@@ -1,4 +1,5 @@
 // The public interface of `clusters/`.
+export { memberRolesSql } from './member-roles.ts'
 export { awaitCluster, awaitQuorum, awaitReplication } from './await-cluster.ts'
 export { type ClusterMember, type ClusterState, unknownCluster } from './cluster-state.ts'
 export { etcdAccess } from './etcd-access.ts'

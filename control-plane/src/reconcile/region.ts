@@ -1,9 +1,24 @@
 // A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
+import { randomBytes } from 'node:crypto'
 import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
-import { awaitQuorum, type ClusterState, etcdAccess, readCluster, readyRouters, switchOver } from '../clusters/index.ts'
+import {
+  awaitQuorum,
+  type ClusterState,
+  etcdAccess,
+  memberRolesSql,
+  readCluster,
+  readyRouters,
+  switchOver,
+} from '../clusters/index.ts'
 import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
-import { createDedicatedHome, type HomeDatabases, type HomeMigration, type HomeServer } from '../homes/index.ts'
+import {
+  createDedicatedHome,
+  type HomeDatabases,
+  type HomeMigration,
+  type HomeServer,
+  scramVerifier,
+} from '../homes/index.ts'
 import {
   type DockerSettings,
   etcdContainersOf,
@@ -14,6 +29,7 @@ import {
   type Isolation,
   type Stack,
   stackFor,
+  memberPasswords,
   parseRange,
   patroniPassword,
   subnetCount,
@@ -64,6 +80,14 @@ export interface Region {
    * without a primary
    */
   primaryService(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<string>
+  /** Returns SQL that creates the roles with which the members of a tenant's cluster copy from each other. */
+  memberRoles(tenantId: string): string
+  /**
+   * Makes a data directory that exists the one with which a tenant's cluster begins. No member may run yet.
+   * @param systemIdentifier Postgres' identifier of the data directory
+   * @throws EngineError UNHEALTHY
+   */
+  adoptData(tenantId: string, systemIdentifier: string, signal: AbortSignal): Promise<void>
   /** Reads the state of a tenant's cluster; undefined for a tenant without a cluster. */
   cluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<ClusterState | undefined>
   /** Returns the names of the routers of a tenant's cluster that reach its primary. */
@@ -325,6 +349,15 @@ export function createRegion({
     },
 
     primaryService,
+
+    memberRoles(tenantId) {
+      const { replicator, rewind } = memberPasswords(requireEtcd(), tenantId)
+      const verifier = (password: string) => scramVerifier(password, randomBytes(16))
+      return memberRolesSql({ replicator: verifier(replicator), rewind: verifier(rewind) })
+    },
+
+    adoptData: (tenantId, systemIdentifier, signal) =>
+      access().adopt(tenantId, systemIdentifier, AbortSignal.any([signal, clock.timeout(execMilliseconds)])),
 
     cluster: async (tenant, signal) =>
       hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,

@@ -20,27 +20,6 @@ const patroniBytes = 128 * megabyte
 /** Port of the routers' health check inside their containers. */
 export const routerHealthPort = 8009
 
-/**
- * Settings of Postgres, the same for all sizes: Postgres reads most of them only at a start, and a start of all members
- * at once would be an outage.
- */
-const parameters = {
-  max_connections: 100,
-  reserved_connections: 54,
-  shared_buffers: '128MB',
-  max_wal_size: '512MB',
-  min_wal_size: '80MB',
-  // What a replica may still need after its return. A replica that needs more is copied again.
-  wal_keep_size: '128MB',
-  max_slot_wal_keep_size: '2GB',
-  temp_file_limit: '1GB',
-  max_parallel_workers_per_gather: 0,
-  authentication_timeout: '10s',
-  password_encryption: 'scram-sha-256',
-  jit: 'off',
-  logging_collector: 'off',
-} as const
-
 /** Names of the services of the members of Postgres in a cluster, which are their host names on the tenant's network. */
 export const clusterMembers = ['postgres-1', 'postgres-2', 'postgres-3'] as const
 
@@ -111,7 +90,6 @@ function memberService(
           tenantId: id,
           member: name,
           etcd,
-          parameters,
           ownParameters: isArchived ? memberArchiveSettings : {},
         }),
       ),

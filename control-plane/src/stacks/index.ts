@@ -19,7 +19,7 @@ export {
   volumeName,
   volumePrefix,
 } from './object-names.ts'
-export { patroniPassword, patroniPort, patroniUser } from './patroni-settings.ts'
+export { clusterSettings, memberPasswords, patroniPassword, patroniPort, patroniUser } from './patroni-settings.ts'
 export {
   etcdContainersOf,
   gatewayContainerOf,

@@ -25,6 +25,30 @@ const elections = {
   failsafe_mode: true,
 } as const
 
+/**
+ * Settings of Postgres, the same for all sizes: Postgres reads most of them only at a start, and a start of all members
+ * at once would be an outage.
+ */
+const parameters = {
+  max_connections: 100,
+  reserved_connections: 54,
+  shared_buffers: '128MB',
+  max_wal_size: '512MB',
+  min_wal_size: '80MB',
+  // What a replica may still need after its return. A replica that needs more is copied again.
+  wal_keep_size: '128MB',
+  max_slot_wal_keep_size: '2GB',
+  temp_file_limit: '1GB',
+  max_parallel_workers_per_gather: 0,
+  authentication_timeout: '10s',
+  password_encryption: 'scram-sha-256',
+  jit: 'off',
+  logging_collector: 'off',
+} as const
+
+/** What Patroni stores in etcd when a cluster begins: the rules of elections, and settings that must be equal on all members. */
+export const clusterSettings = { ...elections, postgresql: { use_pg_rewind: true, use_slots: true, parameters } }
+
 /** The rules of pg_hba.conf. Tenants' logins arrive through the routers, on the tenant's own network. */
 const hostAccess = [
   'local all,replication postgres peer',
@@ -49,8 +73,6 @@ interface PatroniInput {
   /** Name of the member, and of its host on the tenant's network. */
   member: string
   etcd: Pick<EtcdCredentials, 'seed'>
-  /** Settings of Postgres that must be equal on all members. */
-  parameters: Readonly<Record<string, string | number>>
   /** Settings of Postgres that a member applies at its next start. */
   ownParameters: Readonly<Record<string, string>>
 }
@@ -58,9 +80,20 @@ interface PatroniInput {
 /** Returns the purpose from which the password of a tenant's user of etcd is derived. */
 export const etcdPasswordPurpose = (tenantId: string): string => `etcd:${tenantId}`
 
+/** Returns the passwords of the roles with which members copy from each other, by role. */
+export function memberPasswords(
+  etcd: Pick<EtcdCredentials, 'seed'>,
+  tenantId: string,
+): Record<'replicator' | 'rewind', string> {
+  return {
+    replicator: derivedPassword(etcd, `replication:${tenantId}`),
+    rewind: derivedPassword(etcd, `rewind:${tenantId}`),
+  }
+}
+
 /** Returns the configuration as JSON, which is valid YAML. It contains passwords. */
-export function patroniConfiguration({ tenantId, member, etcd, parameters, ownParameters }: PatroniInput): string {
-  const password = (role: string) => derivedPassword(etcd, `${role}:${tenantId}`)
+export function patroniConfiguration({ tenantId, member, etcd, ownParameters }: PatroniInput): string {
+  const passwords = memberPasswords(etcd, tenantId)
   return JSON.stringify({
     scope: tenantId,
     namespace,
@@ -79,7 +112,7 @@ export function patroniConfiguration({ tenantId, member, etcd, parameters, ownPa
       password: derivedPassword(etcd, etcdPasswordPurpose(tenantId)),
     },
     bootstrap: {
-      dcs: { ...elections, postgresql: { use_pg_rewind: true, use_slots: true, parameters } },
+      dcs: clusterSettings,
       initdb: [{ encoding: 'UTF8' }, { locale: 'C.UTF-8' }, 'data-checksums'],
       post_bootstrap: '/usr/local/bin/prepare-cluster',
     },
@@ -97,8 +130,8 @@ export function patroniConfiguration({ tenantId, member, etcd, parameters, ownPa
       remove_data_directory_on_diverged_timelines: true,
       authentication: {
         superuser: { username: 'postgres' },
-        replication: { username: 'replicator', password: password('replication') },
-        rewind: { username: 'rewind', password: password('rewind') },
+        replication: { username: 'replicator', password: passwords.replicator },
+        rewind: { username: 'rewind', password: passwords.rewind },
       },
       parameters: { unix_socket_directories: '/run/postgresql', ...ownParameters },
       pg_hba: hostAccess,

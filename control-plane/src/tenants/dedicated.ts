@@ -17,18 +17,6 @@ export function requireDedicated(tenant: Pick<Tenant, 'isolation'>, what: string
 }
 
 /**
- * Rejects what is not available for a tenant with a cluster of its own. @param what subject of the message, for example
- * `A backup` @throws ControlError UNSUPPORTED_ISOLATION
- */
-export function rejectCluster({ isolation }: Pick<Tenant, 'isolation'>, what: string): void {
-  if (isolation !== 'cluster-per-tenant') return
-  throw new ControlError(
-    'UNSUPPORTED_ISOLATION',
-    `${what} is not available for a tenant with the isolation ${isolation}.`,
-  )
-}
-
-/**
  * Checks that a tenant has a cluster of its own. @param what subject of the message @throws ControlError
  * UNSUPPORTED_ISOLATION
  */

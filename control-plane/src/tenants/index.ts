@@ -1,6 +1,6 @@
 // The public interface of `tenants/`.
 export { chooseIsolation } from './choose-isolation.ts'
-export { engineOf, rejectCluster, requireDedicated } from './dedicated.ts'
+export { engineOf, requireDedicated } from './dedicated.ts'
 export { deleteOldOperations } from './jobs-old-operations.ts'
 export { liveSecrets } from './live-secrets.ts'
 export { foundTenant } from './lookup.ts'

@@ -8,10 +8,10 @@ import { expiredBases, firstNeededSegment, isOver, type Archive } from './archiv
 import type { ArchiveFiles } from './archive-files.ts'
 import { aside } from './archive-target.ts'
 import { baseFile, basePrefix, fileContext } from './file-names.ts'
-import { advance, noProgress, type Progress } from './progress.ts'
+import { advance, noProgress, type Observation, type Progress } from './progress.ts'
 import { baseBackup, baseBounds, beginSpool, maxFiles, type ArchivedServer } from './spool.ts'
 import type { ArchiveLedger } from './store-archives.ts'
-import { isSegment } from './wal.ts'
+import { endOfSegment, isSegment, timelineOf } from './wal.ts'
 
 /** The dependencies of the archiving of one tenant. */
 export interface ArchiveDeps {
@@ -60,6 +60,10 @@ export async function storeSegments(
       )
     return { progress: noProgress, isReady: false, hasMore: false }
   }
+  if (hasDiverged(observation, archive.lastSegment)) {
+    await ledger.end(archive, `The archive has a part of the log that the primary does not have. ${startsAgain}`, epoch)
+    return { progress: noProgress, isReady: false, hasMore: false }
+  }
   const filled = await fillGap(log, server, own, signal)
   const all = [own, ...filled.appended]
   const last = all.at(-1)?.last
@@ -83,6 +87,11 @@ export async function storeSegments(
     return { progress: { ...next.progress, missingSince }, isReady: true, hasMore: false }
   await ledger.end(archive, `The segment ${own.gap} of the WAL was dropped. ${startsAgain}`, epoch)
   return { progress: next.progress, isReady: false, hasMore: false }
+}
+
+/** Whether the primary is behind a segment of its own timeline, which another member had begun and lost. */
+function hasDiverged({ timeline, position }: Observation, last: string | undefined): boolean {
+  return last !== undefined && timelineOf(last) === timeline && position < endOfSegment(last)
 }
 
 /** Stores what the first replica that has the missing segment has of the log. */

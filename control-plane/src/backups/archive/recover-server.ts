@@ -40,7 +40,7 @@ const segments = `${volume}/segments`
 export async function recoverServer(options: RecoverServer, signal: AbortSignal): Promise<void> {
   const { engine, stack, images, source, key, to, files, step } = options
   const { archive, base, lastSegment } = source
-  const scratch = postgresOnly(scratchStack(stack, images))
+  const scratch = postgresOnly(scratchStack(stack, { images }))
   const run = async (
     what: string,
     script: string,

@@ -28,10 +28,12 @@ export function continuesLog(last: string, name: string, history: TimelineHistor
   const branch = history?.at(-1)
   const timeline = timelineOf(name)
   if (branch === undefined || timeline <= timelineOf(last) || name !== segmentAt(branch.end, timeline)) return false
-  // Complete segments before the branch may belong to an earlier timeline than the last one.
+  const reached = timelineOf(last)
+  if (history?.some((one) => one.timeline === reached) !== true) return false
+  // The timeline that finished the segment before the branch. Later ones finished none before it.
   const start = startOfSegment(name)
-  const owner = history?.find(({ end }) => end >= start)
-  return owner?.timeline === timelineOf(last) && endOfSegment(last) >= start
+  const owner = history.find(({ end }) => end >= start)?.timeline ?? Infinity
+  return owner < reached || (owner === reached && endOfSegment(last) >= start)
 }
 
 /** Whether a base backup that ends in the segment `stop` may end after the branch that begins with the segment `branch`. */

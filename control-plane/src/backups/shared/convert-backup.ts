@@ -37,7 +37,7 @@ export async function asSharedBackup(
   await load.step('services')
   try {
     const ids = { tenantId: id, homeId: id }
-    const { location, login } = await makeScratchHome(engine, stack, await images(signal), ids, signal)
+    const { location, login } = await makeScratchHome(engine, stack, { images: await images(signal) }, ids, signal)
     await load.step('convert')
     await loadDatabase({ ...load, location, login, newId: undefined }, signal)
     await inHomeSnapshot(containerServer(location), id, signal, async ({ client, header, objects }) => {
