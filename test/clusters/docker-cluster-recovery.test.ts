@@ -24,7 +24,7 @@ const failovers = effort({ small: 2, full: 6 })
 const writes = 100
 const crash = ['bash', '-c', 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"']
 
-/** Checks that a restored table has exactly the rows of a moment. A row that was under way at the moment may be missing. */
+/** Checks that a restored table has exactly the rows of a moment. A row that was in progress at the moment may be missing. */
 async function holdsMoment(t: Test, { url }: Owner, to: number, sent: readonly SentRow[]): Promise<void> {
   const rows = await query(url, 'select number, count(*)::int as count from numbers group by number')
   const found = new Map(rows.map(({ number, count }) => [Number(number), Number(count)]))
@@ -82,7 +82,7 @@ t.test('A cluster is restored to moments across failovers', { timeout: 7_200_000
     await put(platform, 'ada', ada.key, `papers/after-${failover}.txt`, `after ${failover}`)
   }
   const end = Date.now()
-  // The writer goes on while the moments are restored.
+  // The writer continues while the moments are restored.
   const covered = await archived(({ latest }) => Date.parse(String(latest)) > end)
   t.equal((covered['ranges'] as unknown[]).length, 1, 'the archive has no gap')
   t.equal(covered['error'], null)

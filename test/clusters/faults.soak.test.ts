@@ -150,4 +150,10 @@ t.test('Faults of a cluster', { timeout: 14_400_000 }, async (t) => {
 })
 
 /** Arguments of psql: rows that Postgres acknowledges before a replica has them. */
-const localWrites = `-c "set synchronous_commit = local" -c "create table if not exists local_rows as select generate_series(1, 1000) as n" -c "insert into local_rows select generate_series(1, 1000)"`
+const localWrites = [
+  'set synchronous_commit = local',
+  'create table if not exists local_rows (n int)',
+  'insert into local_rows select generate_series(1, 1000)',
+]
+  .map((statement) => `-c "${statement}"`)
+  .join(' ')

@@ -18,14 +18,19 @@ interface Overlap {
   later: Write
 }
 
-// A replica rejects the statement. A primary without a replica that confirms the commit never ends it.
+const statements = [
+  'create table if not exists probes (at timestamptz)',
+  'insert into probes values (now()) returning left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)',
+]
+const psql = 'psql -X -q -A -t -h /run/postgresql -U postgres -d postgres -v ON_ERROR_STOP=1'
+
+// A replica rejects the statements. A primary without a replica that confirms the commit never ends them.
 const probe = `
 while true; do
   from=$(date +%s%3N)
-  timeline=$(psql -X -q -A -t -h /run/postgresql -U postgres -d postgres -v ON_ERROR_STOP=1 -c "create table if not exists probes (at timestamptz)" \
-    -c "insert into probes values (now()) returning left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)" 2> /dev/null)
-  code=$?
-  [[ $code -ne 0 || -z $timeline ]] || echo "$from $(date +%s%3N) $timeline"
+  if timeline=$(${psql} ${statements.map((statement) => `-c "${statement}"`).join(' ')} 2> /dev/null); then
+    echo "$from $(date +%s%3N) $timeline"
+  fi
   sleep 0.4
 done
 `

@@ -16,7 +16,7 @@ import type { BackupTargets } from './target-set.ts'
 import type { RuntimeFiles } from './shared/runtime-files.ts'
 import type { SharedLocation } from './shared/shared-server.ts'
 
-/** What jobs use of a region whose tenants have services of their own. */
+/** The parts of a region that jobs use for tenants with services of their own. */
 type EngineParts = 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService' | 'memberRoles' | 'adoptData'
 
 export interface JobDeps {

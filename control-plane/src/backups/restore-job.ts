@@ -46,7 +46,8 @@ async function restore(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
 
 /**
  * Fills the volumes of a new tenant with scratch services. The tenant's own services take them over once everything is
- * restored and compared; in a cluster, the first member does, and the others copy from it. Until then the reconciler ignores the tenant, and no client reaches it.
+ * restored and compared; in a cluster, the first member does, and the others copy from it. Until then the reconciler
+ * ignores the tenant, and no client reaches it.
  */
 async function fillNew(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { id, regionId, isolation } = tenant

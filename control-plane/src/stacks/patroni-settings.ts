@@ -46,7 +46,7 @@ const parameters = {
   logging_collector: 'off',
 } as const
 
-/** What Patroni stores in etcd when a cluster begins: the rules of elections, and settings that must be equal on all members. */
+/** Settings that Patroni stores in etcd when a cluster begins: the rules of elections, and settings that are equal on all members. */
 export const clusterSettings = { ...elections, postgresql: { use_pg_rewind: true, use_slots: true, parameters } }
 
 /** The rules of pg_hba.conf. Tenants' logins arrive through the routers, on the tenant's own network. */

@@ -27,7 +27,7 @@ export interface Appended {
   bytes: number
   /** Number of files that were read. */
   read: number
-  /** What Postgres reported; undefined for a replica, and for a spool that is not of this archive. */
+  /** The report of Postgres; undefined for a replica, and for a spool that is not of this archive. */
   observation: Observation | undefined
   /** The segment that is missing; undefined if the log continues. */
   gap: string | undefined

@@ -2,7 +2,7 @@
 // segment. Pure.
 import { endOfSegment, nextSegment, segmentAt, startOfSegment, timelineOf, toPosition } from './wal.ts'
 
-/** Where the timelines before a timeline ended, the oldest first. */
+/** The ends of the timelines before a timeline, the oldest first. */
 export type TimelineHistory = readonly { timeline: number; end: bigint }[]
 
 /** Reads a history file of Postgres: a line for each earlier timeline with its number and the position of its end. */
