@@ -99,3 +99,20 @@ t.test('the new generation supersedes operations in progress, except the restore
   ])
   t.equal(operation.kind, 'restore')
 })
+
+t.test('a job that the reconciler has taken over since it was read is not begun again', async (t) => {
+  const id = await plane.addTenant({ desired: 'restoring' })
+  const backupId = await backupOf(id)
+  const operationId = randomUUID()
+  await plane.sql(
+    `insert into operations (id, tenant_id, kind, generation, state, backup_id) values ($1, $2, 'restore', 0, 'pending', $3)`,
+    [operationId, id, backupId],
+  )
+  const [installed] = await plane.sql('select epoch from installation')
+  const epoch = BigInt(String(installed?.['epoch']))
+  const job = (await ledger.openJobs()).find((one) => one.operationId === operationId)
+  if (job === undefined) throw new Error('The job is not open.')
+  t.equal(await ledger.begin(job, epoch), true)
+  await ledger.activate(job, epoch)
+  t.equal(await ledger.begin(job, epoch), false)
+})

@@ -69,12 +69,12 @@ export function createBackupLedger(database: Database, seal: Seal, now: () => Da
 
     /**
      * Begins a job and increments its attempts.
-     * @returns false when it is no longer needed
+     * @returns false when it is no longer needed, or when the reconciler has taken it over since it was read
      */
     begin: ({ operationId, tenantId }: Job, epoch: bigint): Promise<boolean> =>
       ledWrite(database, epoch, [`tenant:${tenantId}`], async (transaction) => {
         const { count } = await transaction.operation.updateMany({
-          where: { id: operationId, state: open },
+          where: { id: operationId, state: open, generation: 0 },
           data: { state: 'running', attempts: { increment: 1 }, startedAt: now() },
         })
         return count > 0
