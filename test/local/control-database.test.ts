@@ -86,7 +86,7 @@ t.test(
     t.same(await databases(servers.control('postgres')), [])
     t.same(await databases(servers.homes('postgres')), [control])
 
-    const step = effort({ small: 40, full: 1 })
+    const step = effort({ small: 100, full: 1 })
     let kills = 0
     for (let last = 1; ; last += step) {
       const urls = [servers.homes('postgres'), servers.control('postgres')]
