@@ -61,7 +61,7 @@ export async function recoverServer(options: RecoverServer, signal: AbortSignal)
   const log = await logFiles(archive.id, base.startSegment, lastSegment, files)
   await run('The copy of segments', extractSegments, [], archived(completeLog(log, read)))
   await step('recovery')
-  await run('The recovery', recover, [targetTime(to)])
+  await run('The recovery', recover, [targetTime(to), targetTimeline(base.startSegment, lastSegment)])
   await engine.converge({ ...scratch, services: scratch.services.map(restarted) }, signal)
   await awaitServer(engine, stack, signal)
 }
@@ -69,6 +69,14 @@ export async function recoverServer(options: RecoverServer, signal: AbortSignal)
 /** Returns a time for a setting of Postgres, which knows no abbreviations of time zones when it reads its options. */
 function targetTime(to: Date): string {
   return to.toISOString().replace('T', ' ').replace('Z', '+00')
+}
+
+/**
+ * Returns the timeline that the log ends on. Postgres searches for the latest one only as far as it finds each history, and a
+ * timeline that finished no segment has none in the archive.
+ */
+function targetTimeline(first: string, last: string): string {
+  return timelineOf(first) === timelineOf(last) ? 'current' : String(timelineOf(last))
 }
 
 function postgresOnly(stack: Stack): Stack {
@@ -154,8 +162,9 @@ umask 077
 options="-c listen_addresses= -c unix_socket_directories=/tmp -c port=5433 -c hba_file=/usr/share/tenantry/pg_hba.conf"
 options="$options -c archive_mode=off -c hot_standby=off -c shared_buffers=64MB"
 restore="gzip -dc ${segments}/%f.gz > %p"
+timeline=$2
 start() { # the moment, or nothing
-  local target="-c recovery_target_timeline=latest -c recovery_target_action=promote -c recovery_target_time='$1'"
+  local target="-c recovery_target_timeline=$timeline -c recovery_target_action=promote -c recovery_target_time='$1'"
   pg_ctl --pgdata=${data} --wait --timeout=3600 --log=${volume}/recovery.log start \\
     --options="$options -c restore_command='$restore' $target" || return 1
   until psql -X -q -h /tmp -p 5433 -U postgres -d postgres -c 'select 1' > /dev/null 2>&1; do
