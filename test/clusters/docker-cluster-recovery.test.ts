@@ -19,7 +19,7 @@ import { containerOf, primaryOf } from './platform-parts.ts'
 import { startWriter, type SentRow } from './writer.ts'
 
 const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
-const restores = effort({ small: 2, full: 10 })
+const restores = effort({ small: 1, full: 10 })
 const failovers = effort({ small: 2, full: 6 })
 const writes = 100
 const crash = ['bash', '-c', 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"']
@@ -107,9 +107,9 @@ t.test('A cluster is restored to moments across failovers', { timeout: 7_200_000
     t.equal((await platform.call('DELETE', `/v1/tenants/${restored.id}`)).status, 202)
   }
 
-  await t.test('the cluster itself is restored to a moment before the last failover', async (t) => {
+  await t.test('the cluster itself is restored to a moment', async (t) => {
     await writer.stop()
-    const moment = moments[0] ?? begin
+    const moment = begin + chance.below(end - begin)
     const to = new Date(moment).toISOString()
     const response = await platform.call('POST', `/v1/tenants/${ada.id}/restore`, { to, into: 'same' })
     t.match(await ended(platform, response, 600), { state: 'succeeded', error: null })

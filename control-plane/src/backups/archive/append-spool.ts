@@ -1,11 +1,10 @@
 // Stores what waits in one spool and continues an archive's log.
-import { gunzipSync } from 'node:zlib'
 import { encrypted } from '../encrypted-stream.ts'
 import type { ArchiveFiles } from './archive-files.ts'
 import { fileContext } from './file-names.ts'
 import type { Observation } from './progress.ts'
 import { readSpool, type ArchivedServer, type SpooledFile, type SpoolRole } from './spool.ts'
-import { continuesLog, readHistory, type TimelineHistory } from './timelines.ts'
+import { continuesLog, type TimelineHistory, unpackHistory } from './timelines.ts'
 import { isHistory, nextSegment, timelineOf } from './wal.ts'
 
 /** The log of an archive, and where its files are written. */
@@ -68,7 +67,7 @@ export async function appendSpool(
     const { name, content } = item
     if (result.last !== undefined && name <= result.last) continue
     if (isHistory(name)) {
-      histories.set(timelineOf(name), { history: readHistory(gunzipSync(content).toString()), file: item })
+      histories.set(timelineOf(name), { history: unpackHistory(content), file: item })
       continue
     }
     const known = histories.get(timelineOf(name))

@@ -1,7 +1,6 @@
 // Recovers a Postgres to a moment, in a scratch stack without a network: it restores a base backup, replays the WAL until
 // that moment, and restarts the stack on the result.
 import { buffer } from 'node:stream/consumers'
-import { gunzipSync } from 'node:zlib'
 import { pack } from 'tar-stream'
 import type { Engine } from '../../engines/index.ts'
 import { BackupError } from '../backup-error.ts'
@@ -12,7 +11,7 @@ import type { RecoverySource } from './archive.ts'
 import type { ArchiveFiles } from './archive-files.ts'
 import { baseFile, fileContext } from './file-names.ts'
 import { logFiles } from './log-files.ts'
-import { continuesLog, readHistory, type TimelineHistory } from './timelines.ts'
+import { continuesLog, type TimelineHistory, unpackHistory } from './timelines.ts'
 import { isHistory, timelineOf } from './wal.ts'
 
 /** The input of a recovery. */
@@ -114,7 +113,7 @@ async function* completeLog(
   const histories = new Map<number, TimelineHistory>()
   for (const name of names) {
     const content = await buffer(read(name))
-    if (isHistory(name)) histories.set(timelineOf(name), readHistory(gunzipSync(content).toString()))
+    if (isHistory(name)) histories.set(timelineOf(name), unpackHistory(content))
     else if (last !== undefined && !continuesLog(last, name, histories.get(timelineOf(name))))
       throw new BackupError('INCOMPLETE', `The archive lacks the segment after ${last}.`)
     else last = name

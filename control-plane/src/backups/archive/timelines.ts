@@ -1,5 +1,6 @@
 // The order of segments over timelines: a promoted replica continues the log on a new timeline, which branches off within a
 // segment. Pure.
+import { gunzipSync } from 'node:zlib'
 import { endOfSegment, nextSegment, segmentAt, startOfSegment, timelineOf, toPosition } from './wal.ts'
 
 /** The ends of the timelines before a timeline, the oldest first. */
@@ -16,6 +17,13 @@ export function readHistory(text: string): TimelineHistory {
         ? []
         : [{ timeline: Number(timeline), end: toPosition(position) }]
     })
+}
+
+const maxHistoryBytes = 2 ** 20
+
+/** Reads a history file as the spool contains it, compressed. @throws RangeError if it has more than 1 MiB */
+export function unpackHistory(content: Uint8Array): TimelineHistory {
+  return readHistory(gunzipSync(content, { maxOutputLength: maxHistoryBytes }).toString())
 }
 
 /**
