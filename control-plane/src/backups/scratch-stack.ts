@@ -28,6 +28,7 @@ export function scratchStack(id: string, { images, dataVolume = 'data' }: Scratc
     resources: sizes.postgres,
     connections: 20,
     reservedConnections: 0,
+    volume: dataVolume,
     restarts: 0,
   })
   const files: Service = {
@@ -55,7 +56,7 @@ export function scratchStack(id: string, { images, dataVolume = 'data' }: Scratc
       { name: dataVolume, mustExist: false, isGuarded: true },
       { name: 'files', mustExist: false, isGuarded: false },
     ],
-    services: [{ ...postgres, volumes: { [dataVolume]: '/var/lib/postgresql' }, networks: [] }, files],
+    services: [{ ...postgres, networks: [] }, files],
   }
 }
 

@@ -30,6 +30,8 @@ interface PostgresOptions {
   /** Further settings, of a server that tenants share. */
   settings?: Readonly<Record<string, string | number>>
   secrets?: Readonly<Record<string, SecretText>>
+  /** Name of the volume of the data; absent: `data`. */
+  volume?: string
   /** Number of requested restarts. */
   restarts: number
 }
@@ -46,6 +48,7 @@ export function postgresService({
   reservedConnections,
   settings: further = {},
   secrets = {},
+  volume = 'data',
   restarts,
 }: PostgresOptions): Service {
   const buffers = Math.max(16, Math.floor(resources.memoryBytes / megabyte / 8))
@@ -68,7 +71,7 @@ export function postgresService({
     command: Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]),
     environment: { TENANTRY_RESTARTS: String(restarts) },
     secrets,
-    volumes: { data: '/var/lib/postgresql' },
+    volumes: { [volume]: '/var/lib/postgresql' },
     scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
     networks: [network],
     published: [],

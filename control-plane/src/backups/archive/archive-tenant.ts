@@ -50,20 +50,18 @@ export async function storeSegments(
   const isAdopted = server.replicas.length > 0 && !isUnused(archive)
   const own = await appendSpool(log, server, isAdopted ? 'primary' : 'own', archive.lastSegment, signal)
   const { observation } = own
+  const notReady = { progress: noProgress, isReady: false, hasMore: false }
+  const end = async (reason: string) => {
+    await ledger.end(archive, `${reason} A new archive begins with a new base backup.`, epoch)
+    return notReady
+  }
   if (observation === undefined) {
-    if (isUnused(archive)) await beginSpool(server, archive.id, signal)
-    else
-      await ledger.end(
-        archive,
-        `The volume of the database no longer has this archive's segments. ${startsAgain}`,
-        epoch,
-      )
-    return { progress: noProgress, isReady: false, hasMore: false }
+    if (!isUnused(archive)) return end("The volume of the database no longer has this archive's segments.")
+    await beginSpool(server, archive.id, signal)
+    return notReady
   }
-  if (hasDiverged(observation, archive.lastSegment)) {
-    await ledger.end(archive, `The archive has a part of the log that the primary does not have. ${startsAgain}`, epoch)
-    return { progress: noProgress, isReady: false, hasMore: false }
-  }
+  if (hasDiverged(observation, archive.lastSegment))
+    return end('The archive has a part of the log that the primary does not have.')
   const filled = await fillGap(log, server, own, signal)
   const all = [own, ...filled.appended]
   const last = all.at(-1)?.last
@@ -85,8 +83,7 @@ export async function storeSegments(
   const waitedMs = clock.now().getTime() - missingSince.getTime()
   if (server.replicas.length > 0 && waitedMs < (filled.isComplete ? gapMs : unreachableGapMs))
     return { progress: { ...next.progress, missingSince }, isReady: true, hasMore: false }
-  await ledger.end(archive, `The segment ${own.gap} of the WAL was dropped. ${startsAgain}`, epoch)
-  return { progress: next.progress, isReady: false, hasMore: false }
+  return end(`The segment ${own.gap} of the WAL was dropped.`)
 }
 
 /** Whether the primary is behind a segment of its own timeline, which another member had begun and lost. */
@@ -114,8 +111,6 @@ async function fillGap(
   }
   return { appended: [], isComplete }
 }
-
-const startsAgain = 'A new archive begins with a new base backup.'
 
 /** Whether nothing is stored of an archive yet, so that its spool may be created again. */
 function isUnused({ lastSegment, bases }: Archive): boolean {

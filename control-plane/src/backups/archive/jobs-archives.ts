@@ -190,8 +190,9 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
      */
     async run(region: string): Promise<number> {
       const found = regions.get(region)
-      const engine = found?.engine
-      if (found === undefined || engine === undefined) return pollMs
+      if (found?.engine === undefined) return pollMs
+      const { engine } = found
+      const present = { ...found, engine }
       const tenants = await ledger.archived(region)
       if (tenants.some(({ id }) => silent.has(id)) && !(await responds(engine))) return pollMs
       let isAway = false
@@ -199,7 +200,7 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
       const reader = async () => {
         for (const tenant of waiting) {
           if (isAway || lost.aborted) return
-          await follow(tenant, { ...found, engine }).catch((cause: unknown) => {
+          await follow(tenant, present).catch((cause: unknown) => {
             if (cause instanceof LeadershipLost || lost.aborted) return
             log.warn({ tenant: tenant.id, err: cause }, 'The archive of a tenant could not be polled.')
           })
