@@ -3,10 +3,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { openEngineWithImages } from '#scripts/engine-with-images.ts'
-import { startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
 import { median, quantile, type Figures, type Report } from '#bench/figures.ts'
+import { untilWarm } from '#bench/support/warm-pool.ts'
 
-const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
 const creates = 10
 const atOnce = 10
 
@@ -29,7 +29,7 @@ export async function figures(report: Report): Promise<Figures> {
 }
 
 async function coldCreates(report: Report): Promise<{ cold: number[]; together: number[] }> {
-  const platform = await startDockerPlatform({ docker: { clusters }, deleteGraceSeconds: 0 })
+  const platform = await startDockerPlatform({ docker: { clusters: clusterImages }, deleteGraceSeconds: 0 })
   try {
     // The first one also waits for the region's etcd.
     await removed(platform, (await created(platform, 'first', report)).id)
@@ -49,13 +49,13 @@ async function coldCreates(report: Report): Promise<{ cold: number[]; together: 
 
 async function warmCreates(report: Report): Promise<number[]> {
   const platform = await startDockerPlatform({
-    docker: { clusters: { ...clusters, warm_stacks: 1 } },
+    docker: { clusters: { ...clusterImages, warm_stacks: 1 } },
     deleteGraceSeconds: 0,
   })
   try {
     const times: number[] = []
     for (let number = 0; number < creates; number++) {
-      await untilWarm(platform)
+      await untilWarm(platform, 1, 300)
       const { id, seconds } = await created(platform, `warm-${number}`, report)
       times.push(seconds)
       await removed(platform, id)
@@ -63,15 +63,6 @@ async function warmCreates(report: Report): Promise<number[]> {
     return times
   } finally {
     await platform.stop()
-  }
-}
-
-async function untilWarm(platform: DockerPlatform): Promise<void> {
-  const deadline = performance.now() + 300_000
-  const find = () => platform.sql("select from tenants where desired = 'warm' and status = 'warm'")
-  while ((await find()).length === 0) {
-    if (performance.now() > deadline) throw new Error('The warm pool did not fill within 300 s')
-    await sleep(500)
   }
 }
 

@@ -10,6 +10,7 @@ import { stackFor, type Stack } from '#control-plane/stacks/index.ts'
 import { openEngineWithImages } from '#scripts/engine-with-images.ts'
 import { removeAll, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
 import { median, quantile, type Figures, type Report } from '#bench/figures.ts'
+import { untilWarm } from '#bench/support/warm-pool.ts'
 
 const tenants = 20
 const shared = 1_000
@@ -259,15 +260,7 @@ async function warmCreates(report: Report): Promise<number[]> {
   try {
     const times: number[] = []
     for (let n = 0; n < tenants; n++) {
-      const deadline = performance.now() + 120_000
-      for (;;) {
-        const [row] = await platform.sql(
-          "select count(*)::int as n from tenants where desired = 'warm' and status = 'warm'",
-        )
-        if (row?.['n'] === 3) break
-        if (performance.now() > deadline) throw new Error('The warm pool did not fill within 120 s')
-        await sleep(200)
-      }
+      await untilWarm(platform, 3, 120)
       const tenant = await created(platform, `warm-made-${n}`)
       times.push(tenant.milliseconds)
       await platform.call('DELETE', `/v1/tenants/${tenant.id}?purge=true`, undefined, { prefer: 'wait=60' })

@@ -13,11 +13,10 @@ import {
   toOwner,
   type Owner,
 } from '#test/backups/support/tenants.ts'
+import { clusterImages } from '#test/support/docker-platform.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { containerOf, primaryOf } from './platform-parts.ts'
-
-const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
 
 /** Returns the databases that restores have left on the cluster. */
 function remainingDatabases({ url }: Owner) {
@@ -25,7 +24,7 @@ function remainingDatabases({ url }: Owner) {
 }
 
 t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
-  const platform = await startBackupPlatform(t, { docker: { clusters } })
+  const platform = await startBackupPlatform(t, { docker: { clusters: clusterImages } })
   const ada = await createOwner(platform, 'ada', 'cluster-per-tenant')
   await furnish(platform, ada, 2 ** 20)
   let before: Record<string, unknown> = {}

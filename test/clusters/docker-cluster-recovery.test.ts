@@ -12,17 +12,16 @@ import {
   type Owner,
 } from '#test/backups/support/tenants.ts'
 import { chanceOf } from '#test/simulation/chance.ts'
+import { clusterImages } from '#test/support/docker-platform.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
-import { containerOf, primaryOf } from './platform-parts.ts'
+import { containerOf, crashPostgres, primaryOf } from './platform-parts.ts'
 import { startWriter, type SentRow } from './writer.ts'
 
-const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
 const restores = effort({ small: 1, full: 10 })
 const failovers = effort({ small: 2, full: 6 })
 const writes = 100
-const crash = ['bash', '-c', 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"']
 
 /** Checks that a restored table has exactly the rows of a moment. A row that was in progress at the moment may be missing. */
 async function holdsMoment(t: Test, { url }: Owner, to: number, sent: readonly SentRow[]): Promise<void> {
@@ -51,7 +50,7 @@ async function holdsMoment(t: Test, { url }: Owner, to: number, sent: readonly S
 t.test('A cluster is restored to moments across failovers', { timeout: 7_200_000 }, async (t) => {
   t.comment(`seed ${seed}`)
   const chance = chanceOf(seed)
-  const platform = await startBackupPlatform(t, { docker: { clusters } })
+  const platform = await startBackupPlatform(t, { docker: { clusters: clusterImages } })
   const ada = await createOwner(platform, 'ada', 'cluster-per-tenant')
   const signal = AbortSignal.timeout(7_190_000)
   const recovery = async () => (await platform.call('GET', `/v1/tenants/${ada.id}/recovery`)).body
@@ -74,7 +73,9 @@ t.test('A cluster is restored to moments across failovers', { timeout: 7_200_000
       t.match(switched.body, { operation: { state: 'succeeded' } })
     },
     async () =>
-      platform.host.exec(await containerOf(platform, ada, await primaryOf(platform, ada), signal), crash, { signal }),
+      platform.host.exec(await containerOf(platform, ada, await primaryOf(platform, ada), signal), crashPostgres, {
+        signal,
+      }),
   ]
   for (let failover = 0; failover < failovers; failover++) {
     await faults[failover % faults.length]?.()

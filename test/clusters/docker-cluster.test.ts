@@ -3,22 +3,22 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
-import { startDockerPlatform } from '#test/support/docker-platform.ts'
+import { clusterImages, startDockerPlatform } from '#test/support/docker-platform.ts'
 import { docker } from '#test/reconcile/support/docker-client.ts'
 import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 import { startHttpClient } from './http-client.ts'
 import {
+  completeCluster,
   containerOf as containerOfService,
+  crashPostgres,
   etcdList,
-  membersOf,
   memoryOf,
   regionStackOf,
   type Member,
 } from './platform-parts.ts'
-import { idleSession, startWriter } from './writer.ts'
+import { idleSession, lostNothing, startWriter } from './writer.ts'
 
-const clusters = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
 /** Writes that must be acknowledged before the first fault and after each. */
 const writes = 20
 /** Number of times that each fault occurs. */
@@ -27,7 +27,7 @@ const rounds = effort({ small: 1, full: 20 })
 const restarts = effort({ small: 0, full: 5 })
 
 t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, async (t) => {
-  const platform = await startDockerPlatform({ docker: { clusters }, deleteGraceSeconds: 0 })
+  const platform = await startDockerPlatform({ docker: { clusters: clusterImages }, deleteGraceSeconds: 0 })
   t.teardown(() => platform.stop())
   const signal = AbortSignal.timeout(3_590_000)
 
@@ -47,21 +47,7 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
 
   const objects = () => platform.host.observe({ installation: platform.installation, stack: id }, signal)
   const containerOf = (service: string) => containerOfService(platform, { id }, service, signal)
-  /** Waits until one member is the primary, and the others follow it on its timeline and may confirm its commits. */
-  const complete = async (seconds: number): Promise<Member[]> => {
-    const deadline = performance.now() + seconds * 1000
-    for (;;) {
-      const all = await membersOf(platform, { id })
-      const primary = all.find(({ role, state }) => role === 'primary' && state === 'running')
-      const following = all.filter(
-        ({ role, state, timeline, synchronous }) =>
-          role === 'replica' && state === 'streaming' && timeline === primary?.timeline && synchronous,
-      )
-      if (following.length === 2) return all
-      if (performance.now() > deadline) throw new Error(`not complete in ${seconds} s: ${JSON.stringify(all)}`)
-      await new Promise((resolve) => setTimeout(resolve, 250))
-    }
-  }
+  const complete = (seconds: number) => completeCluster(platform, { id }, seconds)
   const before = await complete(30)
 
   const { memory, services } = await memoryOf(platform, id, signal)
@@ -150,10 +136,9 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   )
   t.teardown(() => client.stop())
   await writer.acknowledged(writes)
-  const crash = ['bash', '-c', 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"']
   const faults: Record<string, (container: string) => Promise<unknown>> = {
     "the primary's container is killed": (container) => platform.kill(container),
-    "the primary's Postgres crashes": (container) => platform.host.exec(container, crash, { signal }),
+    "the primary's Postgres crashes": (container) => platform.host.exec(container, crashPostgres, { signal }),
     'a switchover is requested': async () => {
       const switched = await platform.call('POST', `/v1/tenants/${id}/switchover`, undefined, { prefer: 'wait=60' })
       t.match(switched, {
@@ -224,19 +209,8 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
   )
   const timelineOf = (all: Member[]) => all.find(({ role }) => role === 'primary')?.timeline ?? 0
   t.ok(timelineOf(after) > timelineOf(before), 'another timeline: a member was promoted')
-  const { acknowledged, stored } = await writer.stop()
-  const counts = new Map<number, number>()
-  for (const number of stored) counts.set(number, (counts.get(number) ?? 0) + 1)
-  t.same(
-    acknowledged.filter((number) => !counts.has(number)),
-    [],
-    `none of ${acknowledged.length} acknowledged rows is lost`,
-  )
-  t.same(
-    [...counts].filter(([, count]) => count > 1),
-    [],
-    'no row occurs twice',
-  )
+  const written = await writer.stop()
+  lostNothing(t, written)
   const settled = await platform.until(id, (tenant) => conditions(tenant).get('Replicating') === 'True', 60)
   t.equal(settled['status'], 'ready')
 
@@ -269,7 +243,7 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
     await client.connect()
     const { rows } = await client.query<{ count: number }>('select count(*)::int as count from numbers')
     await client.end()
-    t.equal(rows[0]?.count, stored.length)
+    t.equal(rows[0]?.count, written.stored.length)
   })
 
   await t.test('Both runtimes serve requests, and each continues without the other', async (t) => {

@@ -1,7 +1,7 @@
 // A pool of clusters on a real engine: a new tenant gets one that was created in advance, and the pool is refilled.
 import pg from 'pg'
 import t from 'tap'
-import { startDockerPlatform } from '#test/support/docker-platform.ts'
+import { clusterImages, startDockerPlatform } from '#test/support/docker-platform.ts'
 import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 
@@ -9,13 +9,7 @@ const rounds = effort({ small: 1, full: 10 })
 
 t.test('A new tenant gets a cluster of the pool', { timeout: 3_600_000 }, async (t) => {
   const platform = await startDockerPlatform({
-    docker: {
-      clusters: {
-        member_image: 'tenantry/cluster-member:latest',
-        etcd_image: 'tenantry/etcd:latest',
-        warm_stacks: 1,
-      },
-    },
+    docker: { clusters: { ...clusterImages, warm_stacks: 1 } },
     deleteGraceSeconds: 0,
   })
   t.teardown(() => platform.stop())

@@ -17,12 +17,37 @@ export async function membersOf(platform: DockerPlatform, { id }: { id: string }
   return (body['members'] ?? []) as Member[]
 }
 
+const runningPrimary = (members: readonly Member[]) =>
+  members.find(({ role, state }) => role === 'primary' && state === 'running')
+
+/** Waits until one member is the primary, and the others follow it on its timeline and may confirm its commits. */
+export async function completeCluster(
+  platform: DockerPlatform,
+  tenant: { id: string },
+  seconds: number,
+): Promise<Member[]> {
+  const deadline = performance.now() + seconds * 1000
+  for (;;) {
+    const all = await membersOf(platform, tenant)
+    const primary = runningPrimary(all)
+    const following = all.filter(
+      ({ role, state, timeline, synchronous }) =>
+        role === 'replica' && state === 'streaming' && timeline === primary?.timeline && synchronous,
+    )
+    if (following.length === 2) return all
+    if (performance.now() > deadline) throw new Error(`not complete in ${seconds} s: ${JSON.stringify(all)}`)
+    await new Promise((resolve) => setTimeout(resolve, 250))
+  }
+}
+
+/** Command that crashes the Postgres of a member. */
+export const crashPostgres = ['bash', '-c', 'kill -9 "$(head -1 "$PGDATA/postmaster.pid")"']
+
 /** Waits for a primary, and returns its service. */
 export async function primaryOf(platform: DockerPlatform, tenant: { id: string }): Promise<string> {
   let name: string | undefined
   const isFound = async () => {
-    const members = await membersOf(platform, tenant)
-    name = members.find(({ role, state }) => role === 'primary' && state === 'running')?.name
+    name = runningPrimary(await membersOf(platform, tenant))?.name
     return name !== undefined
   }
   await until(isFound, 'a primary', 60_000)

@@ -1,5 +1,6 @@
 // SQL clients of a cluster: one that writes consecutive numbers through every failover, and one whose session is observed.
 import pg from 'pg'
+import type { Test } from 'tap'
 import { until } from '#test/support/until.ts'
 
 /** Opens a session that sends nothing, and returns how to wait for its end. */
@@ -91,4 +92,23 @@ export function startWriter(url: string) {
     },
     stop: () => (result ??= finish()),
   }
+}
+
+/** Checks that every acknowledged number is stored, and none twice. */
+export function lostNothing(
+  t: Test,
+  { acknowledged, stored }: { acknowledged: readonly number[]; stored: readonly number[] },
+): void {
+  const counts = new Map<number, number>()
+  for (const number of stored) counts.set(number, (counts.get(number) ?? 0) + 1)
+  t.same(
+    acknowledged.filter((number) => !counts.has(number)),
+    [],
+    `none of ${acknowledged.length} acknowledged rows is lost`,
+  )
+  t.same(
+    [...counts].filter(([, count]) => count > 1),
+    [],
+    'no row occurs twice',
+  )
 }

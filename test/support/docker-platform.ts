@@ -16,6 +16,9 @@ import { inheritedEnvironment } from './service-environment.ts'
 
 const project = new URL('../../', import.meta.url).pathname
 
+/** The images of clusters, as a region's configuration names them. */
+export const clusterImages = { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' }
+
 export interface ControlPlane {
   pid: number
   output(): string
