@@ -53,17 +53,40 @@ const needsQuiet = (file: string) => file.endsWith('.quiet.test.ts')
 /** Whether a file runs after all others, one at a time. Some of the long ones also stop the engine. */
 const isAlone = (file: string) => isSoak(file) || needsQuiet(file) || endsEngine(file)
 const together = files.filter((file) => !isAlone(file))
+const withoutEngine = together.filter((file) => !needsEngine(file))
+/** Every ninth of the files that need no engine. The time of one such part is about that of a build of the images. */
+const partOf = (part: number) => withoutEngine.filter((_, at) => at % 9 === part)
+const duringBuild = partOf(0)
+const duringOutages = partOf(1)
 
 if (files.some(needsObjectStore)) await orEnd(ensureSwift())
-const engine = files.some(needsEngine) ? await orEnd(openEngineWithImages((line) => console.log(line))) : undefined
+const opening = files.some(needsEngine) ? openEngineWithImages((line) => console.log(line)) : undefined
+// An engine that can't be opened is reported after the tests that don't need it.
+opening?.catch(() => undefined)
+const totals = [await runTap(duringBuild, [])]
+const engine = opening && (await orEnd(opening))
 const excluded = requested.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
 for (const file of excluded)
   console.log(
     `Excluded from this run: ${file} kills the Docker Engine, and ${engine?.host ?? ''} is not the project's own.`,
   )
 const alone = files.filter((file) => isAlone(file) && !excluded.includes(file))
+const outages = alone.filter((file) => endsEngine(file))
 try {
-  const totals = [await runTap(together, []), await runTap(alone, ['--jobs=1'])]
+  const last = [...duringBuild, ...duringOutages]
+  totals.push(
+    await runTap(
+      together.filter((file) => !last.includes(file)),
+      [],
+    ),
+  )
+  totals.push(...(await Promise.all([runTap(outages, ['--jobs=1']), runTap(duringOutages, ['--jobs=2'])])))
+  totals.push(
+    await runTap(
+      alone.filter((file) => !outages.includes(file)),
+      ['--jobs=1'],
+    ),
+  )
   const passed = totals.reduce((sum, part) => sum + part.passed, 0)
   const failed = totals.reduce((sum, part) => sum + part.failed, passed === 0 ? 1 : 0)
   end(passed, failed)
@@ -105,7 +128,7 @@ async function orEnd<T>(needed: Promise<T>): Promise<T> {
 async function runTap(files: readonly string[], options: readonly string[]): Promise<Totals> {
   if (files.length === 0) return { passed: 0, failed: 0 }
   // Full runs have no practical time limit.
-  const timeout = isFull ? ['--timeout=14400'] : []
+  const timeout = isFull ? ['--timeout=28800'] : []
   const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
   const tap = spawn('tap', ['run', '--reporter=tap', ...timeout, ...options, ...files], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -228,6 +228,31 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
     t.ok((await objects()).volumes.some(({ name }) => name === volume))
   })
 
+  await t.test('A replica whose part of the log is lost is copied again from the primary', async (t) => {
+    const members = await complete(30)
+    const nameOf = (role: string) => members.find((member) => member.role === role)?.name ?? ''
+    const replica = await containerOf(nameOf('replica'))
+    const primary = await containerOf(nameOf('primary'))
+    const inPrimary = async (...statements: string[]) => {
+      const options = ['-X', '-q', '-h', '/run/postgresql', '-U', 'postgres', '-d', 'postgres', '-v', 'ON_ERROR_STOP=1']
+      const commands = statements.flatMap((statement) => ['-c', statement])
+      const { code, stderr } = await platform.host.exec(primary, ['psql', ...options, ...commands], { signal })
+      t.equal(code, 0, stderr)
+    }
+    await platform.stopControlPlanes()
+    await docker('stop', replica)
+    const nextFile = ["select pg_logical_emit_message(true, 'file', '')", 'select pg_switch_wal()']
+    const reload = 'select pg_reload_conf()'
+    await inPrimary('alter system set max_slot_wal_keep_size = 1', 'alter system set wal_keep_size = 0', reload)
+    await inPrimary(...Array<string[]>(4).fill(nextFile).flat(), 'checkpoint')
+    await inPrimary('alter system reset all', reload)
+    await docker('start', replica)
+    await platform.startControlPlane()
+    const copied = await complete(150)
+    t.equal(copied.find(({ name }) => name === nameOf('replica'))?.role, 'replica')
+    t.match(await docker('logs', replica), /Removing data directory/)
+  })
+
   await t.test('A paused cluster stops, and serves the same rows after its wake', async (t) => {
     t.equal((await platform.call('POST', `/v1/tenants/${id}/pause`)).status, 202)
     await platform.until(id, ({ status }) => status === 'paused', 120)

@@ -146,8 +146,6 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     preloads: readonly string[] = [],
   ): Promise<Service> => {
     const service = startService(main, preloads, {
-      // Most of a start is reading the source.
-      NODE_COMPILE_CACHE: join(directory, 'compiled'),
       TENANTRY_INTERNAL_TOKEN_FILE: tokenFile,
       TENANTRY_LOG_LEVEL: settings.logLevel ?? 'warn',
       ...environment,

@@ -8,4 +8,5 @@ export { type ClusterStep, planCluster, servicesToChange } from './plan-cluster.
 export { readCluster } from './read-cluster.ts'
 export { keepEtcdCredentials } from './store-etcd-credentials.ts'
 export { readyRouters } from './ready-routers.ts'
+export { copyAgain, stuckMember } from './stuck-member.ts'
 export { switchOver } from './switch-over.ts'

@@ -1,5 +1,5 @@
 // Waits until a tenant's cluster is complete: a primary whose commits are confirmed, and replicas that follow it.
-import { awaitQuorum, awaitReplication } from '../clusters/index.ts'
+import { awaitQuorum, awaitReplication, stuckMember } from '../clusters/index.ts'
 import { EngineError } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Reconciliation } from './reconciliation.ts'
@@ -27,7 +27,10 @@ export async function isClusterComplete(
   return state?.hasQuorum === true && state.notReplicating.length === 0
 }
 
-/** Observes the conditions `Quorum` and `Replicating`. A tenant without a cluster has neither. @throws EngineError UNHEALTHY */
+/**
+ * Observes the conditions `Quorum` and `Replicating`. A tenant without a cluster has neither. A member that can't follow the primary
+ * any more is copied again. @throws EngineError UNHEALTHY
+ */
 export async function observeCluster(
   snapshot: Snapshot,
   { region, clock, observations }: Reconciliation,
@@ -40,5 +43,14 @@ export async function observeCluster(
     return state
   }
   await observations.observe('Quorum', () => awaitQuorum(read, clusterMilliseconds, clock, signal))
-  await observations.observe('Replicating', () => awaitReplication(read, clusterMilliseconds, clock, signal))
+  await observations.observe('Replicating', async () => {
+    const before = await read(signal)
+    try {
+      await awaitReplication(read, clusterMilliseconds, clock, signal)
+    } catch (error) {
+      const member = stuckMember(before, await read(signal))
+      if (member !== undefined) await region.copyAgain(snapshot.id, member, signal)
+      throw error
+    }
+  })
 }

@@ -4,6 +4,7 @@ import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
 import {
   awaitQuorum,
+  copyAgain,
   type ClusterState,
   etcdAccess,
   memberRolesSql,
@@ -97,6 +98,8 @@ export interface Region {
    * @throws EngineError UNHEALTHY if no member responds
    */
   switchOver(tenantId: string, from: string, to: string, signal: AbortSignal): Promise<string | undefined>
+  /** Lets a member of a tenant's cluster copy its data again from the primary. @throws EngineError UNHEALTHY if it does not */
+  copyAgain(tenantId: string, member: string, signal: AbortSignal): Promise<void>
 }
 
 /** The data that the volumes of a region's own stack hold. Once they hold it, they are not created again. */
@@ -248,6 +251,8 @@ export function createRegion({
     return config.etcd
   }
 
+  const within = (milliseconds: number, signal: AbortSignal) => AbortSignal.any([signal, clock.timeout(milliseconds)])
+  const patroniOf = (tenantId: string) => ({ tenantId, password: patroniPassword(requireEtcd(), tenantId) })
   const access = () => etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: requireEtcd() })
 
   /** Returns the service of a cluster's primary. @throws EngineError UNHEALTHY if there is none */
@@ -340,12 +345,11 @@ export function createRegion({
       docker === undefined ? undefined : regionStack(await regionInput(holds, signal)),
 
     async openCluster(tenant, signal) {
-      if (hasCluster(tenant)) await access().add(tenant.id, AbortSignal.any([signal, clock.timeout(execMilliseconds)]))
+      if (hasCluster(tenant)) await access().add(tenant.id, within(execMilliseconds, signal))
     },
 
     async closeCluster(tenant, signal) {
-      if (hasCluster(tenant))
-        await access().remove(tenant.id, AbortSignal.any([signal, clock.timeout(execMilliseconds)]))
+      if (hasCluster(tenant)) await access().remove(tenant.id, within(execMilliseconds, signal))
     },
 
     primaryService,
@@ -357,7 +361,7 @@ export function createRegion({
     },
 
     adoptData: (tenantId, systemIdentifier, signal) =>
-      access().adopt(tenantId, systemIdentifier, AbortSignal.any([signal, clock.timeout(execMilliseconds)])),
+      access().adopt(tenantId, systemIdentifier, within(execMilliseconds, signal)),
 
     cluster: async (tenant, signal) =>
       hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,
@@ -365,18 +369,17 @@ export function createRegion({
     readyRouters: (tenantId, signal) => readyRouters(requireEngine(), tenantId, signal),
 
     switchOver: (tenantId, from, to, signal) =>
-      switchOver(
-        requireEngine(),
-        { tenantId, from, to, password: patroniPassword(requireEtcd(), tenantId) },
-        AbortSignal.any([signal, clock.timeout(switchoverMilliseconds)]),
-      ),
+      switchOver(requireEngine(), { ...patroniOf(tenantId), from, to }, within(switchoverMilliseconds, signal)),
+
+    copyAgain: (tenantId, member, signal) =>
+      copyAgain(requireEngine(), { ...patroniOf(tenantId), member }, within(execMilliseconds, signal)),
 
     async awaitDatabase(tenant, signal) {
       if (hasCluster(tenant)) {
         const read = (each: AbortSignal) => readCluster(requireEngine(), tenant.id, each)
         return awaitQuorum(read, clusterMilliseconds, clock, signal)
       }
-      const bounded = AbortSignal.any([signal, clock.timeout(execMilliseconds)])
+      const bounded = within(execMilliseconds, signal)
       try {
         const { code } = await requireEngine().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
         if (code !== 0) throw new EngineError('UNHEALTHY', "The tenant's Postgres does not accept statements.")

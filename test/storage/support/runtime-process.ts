@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { internalPaths, type Route, type TenantManifest } from '@tenantry/contract'
 import { freePort } from '#test/support/postgres.ts'
+import { inheritedEnvironment } from '#test/support/service-environment.ts'
 import { WatchSource } from '#test/support/watch-source.ts'
 import { internalToken, type Request, type Scene } from './scene.ts'
 
@@ -50,14 +51,13 @@ export async function startProcess(
   const child = spawn(process.execPath, [main], {
     env: {
       ...process.env,
+      ...inheritedEnvironment,
       TENANTRY_PORT: String(port),
       TENANTRY_CONTROL_URL: control.url,
       TENANTRY_INTERNAL_TOKEN_FILE: join(data, 'token'),
       TENANTRY_DATA: data,
       TENANTRY_LOG_LEVEL: 'warn',
       TENANTRY_FAILPOINTS: failpoints,
-      // Most of the start-up time is compiling the source.
-      NODE_COMPILE_CACHE: join(data, 'compiled'),
     },
     stdio: ['ignore', 'inherit', 'inherit'],
   })
