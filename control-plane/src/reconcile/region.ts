@@ -251,7 +251,8 @@ export function createRegion({
     return config.etcd
   }
 
-  const within = (milliseconds: number, signal: AbortSignal) => AbortSignal.any([signal, clock.timeout(milliseconds)])
+  const signalFor = (milliseconds: number, signal: AbortSignal) =>
+    AbortSignal.any([signal, clock.timeout(milliseconds)])
   const patroniOf = (tenantId: string) => ({ tenantId, password: patroniPassword(requireEtcd(), tenantId) })
   const access = () => etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: requireEtcd() })
 
@@ -345,11 +346,11 @@ export function createRegion({
       docker === undefined ? undefined : regionStack(await regionInput(holds, signal)),
 
     async openCluster(tenant, signal) {
-      if (hasCluster(tenant)) await access().add(tenant.id, within(execMilliseconds, signal))
+      if (hasCluster(tenant)) await access().add(tenant.id, signalFor(execMilliseconds, signal))
     },
 
     async closeCluster(tenant, signal) {
-      if (hasCluster(tenant)) await access().remove(tenant.id, within(execMilliseconds, signal))
+      if (hasCluster(tenant)) await access().remove(tenant.id, signalFor(execMilliseconds, signal))
     },
 
     primaryService,
@@ -361,7 +362,7 @@ export function createRegion({
     },
 
     adoptData: (tenantId, systemIdentifier, signal) =>
-      access().adopt(tenantId, systemIdentifier, within(execMilliseconds, signal)),
+      access().adopt(tenantId, systemIdentifier, signalFor(execMilliseconds, signal)),
 
     cluster: async (tenant, signal) =>
       hasCluster(tenant) ? readCluster(requireEngine(), tenant.id, signal) : undefined,
@@ -369,17 +370,17 @@ export function createRegion({
     readyRouters: (tenantId, signal) => readyRouters(requireEngine(), tenantId, signal),
 
     switchOver: (tenantId, from, to, signal) =>
-      switchOver(requireEngine(), { ...patroniOf(tenantId), from, to }, within(switchoverMilliseconds, signal)),
+      switchOver(requireEngine(), { ...patroniOf(tenantId), from, to }, signalFor(switchoverMilliseconds, signal)),
 
     copyAgain: (tenantId, member, signal) =>
-      copyAgain(requireEngine(), { ...patroniOf(tenantId), member }, within(execMilliseconds, signal)),
+      copyAgain(requireEngine(), { ...patroniOf(tenantId), member }, signalFor(execMilliseconds, signal)),
 
     async awaitDatabase(tenant, signal) {
       if (hasCluster(tenant)) {
         const read = (each: AbortSignal) => readCluster(requireEngine(), tenant.id, each)
         return awaitQuorum(read, clusterMilliseconds, clock, signal)
       }
-      const bounded = within(execMilliseconds, signal)
+      const bounded = signalFor(execMilliseconds, signal)
       try {
         const { code } = await requireEngine().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
         if (code !== 0) throw new EngineError('UNHEALTHY', "The tenant's Postgres does not accept statements.")
