@@ -66,7 +66,7 @@ t.test('Faults of a cluster', { timeout: 28_800_000 }, async (t) => {
     const path = `/v1/tenants/${tenant.id}/switchover`
     const body = to === undefined ? undefined : { to }
     const switched = await platform.call('POST', path, body, { prefer: 'wait=60' })
-    t.match(switched.body, { operation: { state: 'succeeded' } })
+    t.match(switched.body, { operation: { state: 'succeeded' } }, JSON.stringify(switched.body))
   }
   /** Stops a member for a change of its volume, and waits until the cluster is complete. */
   const whileStopped = async <T>(member: string, change: () => Promise<T>): Promise<T> => {

@@ -112,7 +112,8 @@ function clusterInMemory(initial: ClusterState = stateOf(), reason?: string) {
         },
       },
     }) as unknown as Reconciliation
-  return { run, switchovers, lose: () => (state = stateOf('none')) }
+  const become = (next: ClusterState) => (state = next)
+  return { run, switchovers, become, lose: () => become(stateOf('none')), milliseconds: () => now }
 }
 
 const requested = (switchover?: Switchover) =>
@@ -132,6 +133,24 @@ t.test('An interruption at any point ends in exactly one switchover', async (t) 
       t.same(cluster.switchovers, [`postgres-1 to ${switchover.to ?? 'postgres-2'}`])
     }
   }
+})
+
+t.test('A replica that confirms no commits yet is awaited, for a bounded time', async (t) => {
+  const none = stateOf('postgres-1', { 'postgres-2': { role: 'replica' }, 'postgres-3': { role: 'replica' } })
+  const late = clusterInMemory(none)
+  const run = late.run()
+  const { sleep } = run.clock
+  run.clock.sleep = async (milliseconds, each) => {
+    await sleep(milliseconds, each)
+    if (late.milliseconds() === 3_000) late.become(stateOf())
+  }
+  t.equal(await carryOutSwitchover(requested(anyOther), run, signal), undefined)
+  t.same(late.switchovers, ['postgres-1 to postgres-2'])
+
+  const never = clusterInMemory(none)
+  const message = await carryOutSwitchover(requested(anyOther), never.run(), signal)
+  t.match(message, /^No replica can become the primary\. postgres-1: primary, running; postgres-2: replica, streaming/)
+  t.equal(never.milliseconds(), 10_000)
 })
 
 t.test('Other operations switch nothing over', async (t) => {

@@ -8,6 +8,8 @@ import type { Snapshot } from './reconcile-store.ts'
 
 /** A failover that was in progress before takes 20 s and a loop. */
 const primaryMilliseconds = 40_000
+/** A replica confirms no commits for a moment after it has begun to follow another primary. */
+const candidateMilliseconds = 10_000
 const doneMilliseconds = 20_000
 
 /** Returns the next step of a switchover. Pure. */
@@ -47,7 +49,10 @@ export async function carryOutSwitchover(
   await failpoint('switchover.before')
   const hasPrimary = ({ primary }: ClusterState) => primary !== undefined
   const none = () => 'The cluster has no primary.'
-  const state = await awaitCluster(read, hasPrimary, none, primaryMilliseconds, clock, signal)
+  const found = await awaitCluster(read, hasPrimary, none, primaryMilliseconds, clock, signal)
+  const isPossible = (state: ClusterState) => hasPrimary(state) && planSwitchover(wanted, state).do !== 'fail'
+  const state = await awaitCluster(read, isPossible, none, candidateMilliseconds, clock, signal).catch(() => found)
+  signal.throwIfAborted()
   const step = planSwitchover(wanted, state)
   if (step.do === 'fail') return step.message
   if (step.do === 'nothing' || state.primary === undefined) return undefined
