@@ -36,7 +36,7 @@ export async function completeCluster(
     )
     if (following.length === 2) return all
     if (performance.now() > deadline) throw new Error(`not complete in ${seconds} s: ${JSON.stringify(all)}`)
-    await new Promise((resolve) => setTimeout(resolve, 250))
+    await new Promise((resolve) => setTimeout(resolve, 500))
   }
 }
 
