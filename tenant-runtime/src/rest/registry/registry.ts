@@ -60,6 +60,7 @@ interface LoadedCatalog {
   catalogs: Catalogs
   /** The version, which changes with every reload of any runtime. */
   version: string
+  /** The time before the version was read, or written. */
   checkedAt: number
 }
 
@@ -75,6 +76,9 @@ interface ReloadRequest {
  * victim.
  */
 const lockMilliseconds = [100, 200, 400, 800, 800, 800]
+
+/** Milliseconds by which a timer may end early, compared with another clock. */
+const timerMilliseconds = 10
 
 export class Registry {
   readonly #options: RegistryOptions
@@ -96,10 +100,13 @@ export class Registry {
     const known = await loading
     const { recheckMilliseconds, now } = this.#options
     if (recheckMilliseconds === undefined || now() - known.checkedAt < recheckMilliseconds) return known.catalogs
-    // Concurrent callers use the loaded catalog in the meantime.
-    known.checkedAt = now()
-    if ((await readVersion(tenant)) === known.version) return known.catalogs
-    return (await this.#store(tenant.id, this.#load(tenant))).catalogs
+    return (await this.#store(tenant.id, this.#recheck(tenant, known))).catalogs
+  }
+
+  /** Reads the catalog again if another runtime has published one. All callers wait, so that none uses an older one. */
+  async #recheck(tenant: Tenant, known: LoadedCatalog): Promise<LoadedCatalog> {
+    const checkedAt = this.#options.now()
+    return (await readVersion(tenant)) === known.version ? { ...known, checkedAt } : this.#load(tenant)
   }
 
   #store(tenantId: string, loading: Promise<LoadedCatalog>): Promise<LoadedCatalog> {
@@ -111,14 +118,22 @@ export class Registry {
 
   /**
    * Changes the tables according to their schemas in one transaction, and publishes the result. Callers during a reload
-   * share the next one with all callers that confirm the same lines and change the same settings.
+   * share the next one with all callers that confirm the same lines and change the same settings. It ends when all runtimes
+   * of the tenant serve the result.
    * @param confirmed lines of an earlier response, for changes that lose data
    * @param settings changed settings of the interface
    * @throws RuntimeError INVALID_SCHEMA, SCHEMA_NOT_MET, DESTRUCTIVE_SCHEMA_CHANGE with the list, CONFLICT, DATABASE_BUSY;
    * then nothing has changed
    */
-  reload(tenant: Tenant, confirmed: readonly string[] = [], settings: SettingsChange = {}): Promise<ReloadResult> {
-    return this.#reloads.run({ tenant, confirmed, settings })
+  async reload(
+    tenant: Tenant,
+    confirmed: readonly string[] = [],
+    settings: SettingsChange = {},
+  ): Promise<ReloadResult> {
+    const result = await this.#reloads.run({ tenant, confirmed, settings })
+    const { recheckMilliseconds } = this.#options
+    if (recheckMilliseconds !== undefined) await pause(recheckMilliseconds + timerMilliseconds)
+    return result
   }
 
   /** Runs one reload at a time, so that the last publication is that of the last reload. */
@@ -153,7 +168,7 @@ export class Registry {
     { tenant, confirmed, settings: change }: ReloadRequest,
     lockMilliseconds: number,
   ): Promise<ReloadResult> {
-    const { plan, published, violations, version } = await tenant.database.withOwner(async (client) => {
+    const { plan, published, violations, version, checkedAt } = await tenant.database.withOwner(async (client) => {
       await client.query("select set_config('lock_timeout', $1, true)", [`${lockMilliseconds}ms`])
       // Reloads of several runtimes wait for each other here.
       await asPublisher(client, () => client.query('lock table applied_schemas in share row exclusive mode'))
@@ -180,6 +195,7 @@ export class Registry {
       requireFunctions(settings, home)
       const published = { ...toPublish(home, plan.applied), settings }
       const version = randomUUID()
+      const checkedAt = this.#options.now()
       await asPublisher(client, () =>
         client.query(
           `insert into published_catalog (document, version) values ($1, $2)
@@ -187,14 +203,14 @@ export class Registry {
           [JSON.stringify(published), version],
         ),
       )
-      return { plan, published, violations, version }
+      return { plan, published, violations, version, checkedAt }
     })
     this.#tenants.set(
       tenant.id,
       Promise.resolve({
         catalogs: publish(withoutUnsafe(published, violations)),
         version,
-        checkedAt: this.#options.now(),
+        checkedAt,
       }),
     )
     this.#report(tenant, violations)
@@ -212,6 +228,7 @@ export class Registry {
   }
 
   async #load(tenant: Tenant): Promise<LoadedCatalog> {
+    const checkedAt = this.#options.now()
     const [stored, found] = await tenant.database.run(
       serviceContext,
       sql('select document, version::text from published_catalog'),
@@ -229,7 +246,7 @@ export class Registry {
     return {
       catalogs: publish(withoutUnsafe(published, violations)),
       version: String(row?.['version']),
-      checkedAt: this.#options.now(),
+      checkedAt,
     }
   }
 
