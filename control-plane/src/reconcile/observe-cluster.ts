@@ -1,5 +1,5 @@
 // Waits until a tenant's cluster is complete: a primary whose commits are confirmed, and replicas that follow it.
-import { awaitQuorum, awaitReplication, stuckMember } from '../clusters/index.ts'
+import { awaitQuorum, awaitReplication, stuckMember, unknownCluster } from '../clusters/index.ts'
 import { EngineError } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Reconciliation } from './reconciliation.ts'
@@ -44,11 +44,12 @@ export async function observeCluster(
   }
   await observations.observe('Quorum', () => awaitQuorum(read, clusterMilliseconds, clock, signal))
   await observations.observe('Replicating', async () => {
-    const before = await read(signal)
+    const before = await read(signal).catch(() => unknownCluster)
     try {
       await awaitReplication(read, clusterMilliseconds, clock, signal)
     } catch (error) {
-      const member = stuckMember(before, await read(signal))
+      signal.throwIfAborted()
+      const member = stuckMember(before, await read(signal).catch(() => unknownCluster))
       if (member !== undefined) await region.copyAgain(snapshot.id, member, signal)
       throw error
     }
