@@ -60,11 +60,15 @@ t.test('The reconciler lets a stuck member copy its data after it has waited, an
     sleep: async (milliseconds: number) => void (now += milliseconds),
   }
   const copied: string[] = []
+  let isAway = false
   const run = {
     clock,
     observations: new Observations(clock),
     region: {
-      cluster: async () => withThird({}),
+      cluster: async () => {
+        if (isAway && now > 0) throw new Error('no member responds')
+        return withThird({})
+      },
       copyAgain: async (_: string, member: string) => void copied.push(`${member} after ${now / 1000} s`),
     },
   } as unknown as Reconciliation
@@ -76,4 +80,9 @@ t.test('The reconciler lets a stuck member copy its data after it has waited, an
   t.same(copied, ['postgres-3 after 40 s'])
   t.match(run.observations.seen.get('Replicating'), { status: 'False' })
   t.match(run.observations.seen.get('Quorum'), { status: 'True' })
+
+  now = 0
+  isAway = true
+  await t.rejects(observeCluster(tenant, run, signal), { message: 'no member responds' })
+  t.equal(copied.length, 1, 'a state that cannot be read any more proves nothing')
 })

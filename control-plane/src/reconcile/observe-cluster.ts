@@ -44,12 +44,19 @@ export async function observeCluster(
   }
   await observations.observe('Quorum', () => awaitQuorum(read, clusterMilliseconds, clock, signal))
   await observations.observe('Replicating', async () => {
-    const before = await read(signal).catch(() => unknownCluster)
+    let [first, last] = [unknownCluster, unknownCluster]
+    const readNext = async (each: AbortSignal) => {
+      // A state that can't be read any more must not count as unchanged.
+      last = unknownCluster
+      last = await read(each)
+      if (first === unknownCluster) first = last
+      return last
+    }
     try {
-      await awaitReplication(read, clusterMilliseconds, clock, signal)
+      await awaitReplication(readNext, clusterMilliseconds, clock, signal)
     } catch (error) {
       signal.throwIfAborted()
-      const member = stuckMember(before, await read(signal).catch(() => unknownCluster))
+      const member = stuckMember(first, last)
       if (member !== undefined) await region.copyAgain(snapshot.id, member, signal)
       throw error
     }

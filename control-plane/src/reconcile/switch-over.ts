@@ -51,7 +51,9 @@ export async function carryOutSwitchover(
   const none = () => 'The cluster has no primary.'
   const found = await awaitCluster(read, hasPrimary, none, primaryMilliseconds, clock, signal)
   const isPossible = (state: ClusterState) => hasPrimary(state) && planSwitchover(wanted, state).do !== 'fail'
-  const state = await awaitCluster(read, isPossible, none, candidateMilliseconds, clock, signal).catch(() => found)
+  const state = isPossible(found)
+    ? found
+    : await awaitCluster(read, isPossible, none, candidateMilliseconds, clock, signal).catch(() => found)
   signal.throwIfAborted()
   const step = planSwitchover(wanted, state)
   if (step.do === 'fail') return step.message
