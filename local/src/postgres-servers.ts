@@ -3,6 +3,7 @@
 // connect to the gateway's Postgres proxy, and only the services can reach the sockets.
 import { join } from 'node:path'
 import { userInfo } from 'node:os'
+import pg from 'pg'
 import { connected } from '../../control-plane/src/platform/single-connection.ts'
 import { readPasswordFile, SuperuserUrl } from '../../control-plane/src/platform/superuser-url.ts'
 import { writeAtomically, type DataDirectory } from './data-directory.ts'
@@ -82,6 +83,15 @@ export function postgresServers(data: DataDirectory, password: string, runtimes:
  */
 const killedFirst = { PG_OOM_ADJUST_FILE: '/proc/self/oom_score_adj', PG_OOM_ADJUST_VALUE: '300' }
 
+/**
+ * Time limit of a stop. Thousands of homes are hundreds of thousands of files, all of which may have to be written. A server
+ * that is killed before needs longer: it repeats its log at the next start.
+ */
+const postgresStopMilliseconds = 600_000
+
+/** SQLSTATE of a server that starts, recovers or stops. */
+const cannotConnectNow = '57P03'
+
 /** Returns the service of a server. */
 export function postgresService(
   server: PostgresServer,
@@ -102,11 +112,11 @@ export function postgresService(
     cwd: data.root,
     environment: { PATH: '/usr/bin:/bin', LANG: 'C.UTF-8', TZ: 'UTC', ...(name === 'postgres' ? killedFirst : {}) },
     needs: [binaries.root, data.root],
-    ready: () => acceptsQueries(server.superuser),
+    ready: () => readiness(server.superuser),
     // Fast shutdown: it ends sessions and preserves committed data.
     stopSignal: 'SIGINT',
     stopOrder,
-    stopMilliseconds: 15_000,
+    stopMilliseconds: postgresStopMilliseconds,
     prepare: () => removeRemains(directory, socketFile(sockets, port)),
   }
 }
@@ -131,11 +141,15 @@ export async function writeAccessFiles(server: PostgresServer, identity: Identit
   ])
 }
 
-async function acceptsQueries(url: SuperuserUrl): Promise<boolean> {
+/**
+ * Returns whether a server accepts queries. Between its start and the end of a recovery it rejects sessions with a state of
+ * its own.
+ */
+async function readiness(url: SuperuserUrl): Promise<boolean | 'recovering'> {
   try {
     await connected({ connectionString: url, connectionTimeoutMillis: 1_000 }, (client) => client.query('select 1'))
     return true
-  } catch {
-    return false
+  } catch (error) {
+    return error instanceof pg.DatabaseError && error.code === cannotConnectNow ? 'recovering' : false
   }
 }

@@ -29,7 +29,7 @@ interface Scene {
 
 const hasText = (text: string) => (line: Line) => line.msg.startsWith(text)
 
-async function openScene(t: Test): Promise<Scene> {
+async function openScene(t: Test, options: { readyMilliseconds?: number } = {}): Promise<Scene> {
   const runDirectory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
   const lines: Line[] = []
   const waiting = new Set<() => void>()
@@ -48,6 +48,7 @@ async function openScene(t: Test): Promise<Scene> {
     identity: undefined,
     log,
     onConfigurationError: (error) => configurationErrors.push(error),
+    ...options,
   })
   await supervisor.endOrphans()
   t.teardown(async () => {
@@ -282,4 +283,15 @@ t.test('Services of one stop order are stopped at the same time', { timeout: 60_
   await scene.until((line) => line.service === 'other' && hasText('running')(line))
   await scene.supervisor.stop(new AbortController().signal)
   t.equal(scene.lines.filter(hasText('ended')).length, 2, 'none was killed')
+})
+
+t.test('The time limit of a start does not include the time in which a service recovers', async (t) => {
+  const readyMilliseconds = 300
+  const scene = await openScene(t, { readyMilliseconds })
+  const begin = performance.now()
+  const recovers = async () => performance.now() - begin > 3 * readyMilliseconds || 'recovering'
+  await scene.supervisor.start(shell('recovering', 'exec sleep 1000', { ready: recovers }))
+  t.ok(performance.now() - begin > 3 * readyMilliseconds)
+  const silent = shell('silent', 'exec sleep 1000', { ready: async () => false })
+  await t.rejects(scene.supervisor.start(silent), { message: 'The service silent did not respond within 0.3 s.' })
 })

@@ -18,12 +18,12 @@ export interface ProcessService {
   environment: Record<string, string>
   /** Directories that it reads and writes; see `asIdentity`. */
   needs: string[]
-  /** Resolves to true once the service responds. */
-  ready: (signal: AbortSignal) => Promise<boolean>
+  /** Resolves to whether the service responds. The time limit of a start does not include the time of `recovering`. */
+  ready: (signal: AbortSignal) => Promise<boolean | 'recovering'>
   stopSignal: 'SIGTERM' | 'SIGINT'
   /** Position in the stop order; the lowest is stopped first. */
   stopOrder: number
-  /** Time limit after the stop signal, after which it is killed. */
+  /** Time limit in milliseconds after the stop signal, after which it is killed. */
   stopMilliseconds: number
   /** Called before each start, to repair the effects of a crash. */
   prepare?: () => Promise<void>
@@ -46,6 +46,12 @@ const maxDelayMilliseconds = 10_000
 const steadyMilliseconds = 5_000
 /** Time limit for the output of a service that has ended. */
 const outputMilliseconds = 1_000
+/** Times after which a stop and a recovery are reported. */
+const slowStopMilliseconds = 10_000
+const slowRecoveryMilliseconds = 5_000
+/** Pause between two requests of a starting service. The pauses of one that recovers grow. */
+const readyPauseMilliseconds = 10
+const recoveryPauseShare = 0.1
 
 interface Running {
   service: ProcessService
@@ -107,13 +113,31 @@ export class Supervisor {
         new Error(`The service ${service.name} ended during its start. Its log above contains the reason.`)
       )
     })
-    const isReady = waitUntilReady(
-      service,
-      AbortSignal.any([stopping.signal, AbortSignal.timeout(readyMilliseconds)]),
-      readyMilliseconds,
-    )
-    await Promise.race([died, isReady])
+    await Promise.race([died, this.#untilReady(service, stopping.signal, readyMilliseconds)])
     running.loop = this.#supervise(running)
+  }
+
+  /** @throws Error when the service has not responded in time, apart from the time in which it recovered */
+  async #untilReady(service: ProcessService, stopping: AbortSignal, milliseconds: number): Promise<void> {
+    let deadline = performance.now() + milliseconds
+    let recoveringSince: number | undefined
+    let isReported = false
+    for (;;) {
+      const begun = performance.now()
+      const state = await service.ready(stopping).catch(() => false)
+      if (state === true) return
+      const now = performance.now()
+      if (isAborted(stopping) || now > deadline)
+        throw new Error(`The service ${service.name} did not respond within ${milliseconds / 1000} s.`)
+      if (state === 'recovering') recoveringSince ??= begun
+      const recovered = recoveringSince === undefined ? 0 : now - recoveringSince
+      if (!isReported && recovered > slowRecoveryMilliseconds) {
+        isReported = true
+        this.#options.log.info({ service: service.name }, 'A service repeats what it had not written when it ended.')
+      }
+      await pause(Math.max(readyPauseMilliseconds, recovered * recoveryPauseShare), stopping)
+      if (state === 'recovering') deadline += performance.now() - begun
+    }
   }
 
   /** Stops all services in their order. `expedite` kills remaining processes. */
@@ -131,7 +155,12 @@ export class Supervisor {
     running.stopping.abort()
     const { child, service } = running
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
+      const slow = setTimeout(
+        () => this.#options.log.warn({ service: service.name }, 'A service still writes its data before it ends.'),
+        slowStopMilliseconds,
+      )
       await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, expedite })
+      clearTimeout(slow)
     }
     await running.loop
     await this.#records.remove(service.name)
@@ -218,14 +247,6 @@ async function endRemaining(running: Running): Promise<void> {
   await endGroup(running.child.pid, { signal: 'SIGKILL', milliseconds: 2_000 })
   // Another process may get this PID from now on.
   running.child = undefined
-}
-
-async function waitUntilReady(service: ProcessService, signal: AbortSignal, milliseconds: number): Promise<void> {
-  for (;;) {
-    if (await service.ready(signal).catch(() => false)) return
-    if (signal.aborted) throw new Error(`The service ${service.name} did not respond within ${milliseconds / 1000} s.`)
-    await pause(10, signal)
-  }
 }
 
 /** Reads the signal again, because it can change during a wait. */

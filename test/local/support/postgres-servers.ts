@@ -29,7 +29,7 @@ export async function startServers(root: string): Promise<RunningServers> {
     await service.prepare?.()
     const { command, args } = await asIdentity(identity, service.needs, service)
     const child = spawn(command, args, { cwd: service.cwd, env: service.environment, stdio: 'ignore' })
-    await until(() => service.ready(AbortSignal.timeout(1_000)), `the server ${server.name}`)
+    await until(async () => (await service.ready(AbortSignal.timeout(1_000))) === true, `the server ${server.name}`)
     return child
   }
   const children = await Promise.all([start(servers.homes), start(servers.controlDatabase)])
