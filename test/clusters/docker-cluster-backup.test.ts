@@ -60,7 +60,8 @@ t.test('backups of a cluster', { timeout: 1_800_000 }, async (t) => {
     t.match(await ended(platform, verified), { state: 'succeeded', error: null })
     t.same(await scratchObjects(platform), [])
     const schedule = { backup_schedule: '5 3 * * *' }
-    t.match(await platform.call('PATCH', `/v1/tenants/${ada.id}`, schedule), { status: 200, body: schedule })
+    const changed = await platform.call('PATCH', `/v1/tenants/${ada.id}`, schedule, { prefer: 'wait=60' })
+    t.match(changed, { status: 200, body: { ...schedule, operation: { state: 'succeeded' } } })
   })
 
   await t.test('a restore into the same cluster gives all of it back', async (t) => {

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import { effort } from '#test/support/effort.ts'
 import { createSandbox, until, type ExecResult, type Running, type Sandbox } from './support/sandbox.ts'
 
-const kills = effort({ small: 6, full: 20 })
+const kills = effort({ small: 4, full: 20 })
 const killedAtOnce = 2
 
 async function isReady(server: Running): Promise<boolean> {

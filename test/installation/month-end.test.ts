@@ -325,7 +325,7 @@ t.test(
     await until(() => clock.now().getTime() >= last.getTime() + second, 'the end of the month')
     for (const customer of customers) t.same(await downloads(customer, last, 4), [200, 200, 200, 200])
 
-    for (const [nth, step] of steps.entries()) if ((nth + 1) % effort({ small: 3, full: 1 }) === 0) await killAt(step)
+    for (const [nth, step] of steps.entries()) if ((nth + 1) % effort({ small: 5, full: 1 }) === 0) await killAt(step)
     receiver.isSilent = true
     const received = new Set(receiver.messages.map(({ id }) => id))
     await killAt('nothing', () => receiver.messages.some(({ id }) => !received.has(id)))

@@ -12,6 +12,7 @@ import {
   startComposePlatform,
   type ComposePlatform,
 } from '#test/support/compose-platform.ts'
+import { effort } from '#test/support/effort.ts'
 import { until } from '#test/support/until.ts'
 
 const run = promisify(execFile)
@@ -93,11 +94,27 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
   }, `${what}: the control plane reaches the engine`)
 }
 
-const outages: Readonly<Record<string, (engine: Engine) => Promise<void>>> = {
-  'kill -9 of dockerd': (engine) => engine.kill(),
-  'kill -9 of dockerd and containerd': (engine) => engine.kill('dockerd', 'containerd'),
-  'a clean restart of dockerd': async () => undefined,
+interface Outage {
+  name: string
+  end(engine: Engine): Promise<void>
+  /** Whether the small run includes it with live-restore, and without. */
+  inSmallRun: { with: boolean; without: boolean }
 }
+
+const outages: readonly Outage[] = [
+  { name: 'kill -9 of dockerd', end: (engine) => engine.kill(), inSmallRun: { with: true, without: false } },
+  {
+    name: 'kill -9 of dockerd and containerd',
+    end: (engine) => engine.kill('dockerd', 'containerd'),
+    inSmallRun: { with: true, without: true },
+  },
+  {
+    name: 'a clean restart of dockerd',
+    end: async () => undefined,
+    inSmallRun: { with: false, without: true },
+  },
+]
+const isFull = effort({ small: 0, full: 1 }) === 1
 
 async function survivesOutages(
   t: Test,
@@ -107,7 +124,8 @@ async function survivesOutages(
   isLiveRestore: boolean,
 ): Promise<void> {
   const settings = isLiveRestore ? { 'live-restore': true } : {}
-  for (const [outage, end] of Object.entries(outages)) {
+  for (const { name: outage, end, inSmallRun } of outages) {
+    if (!isFull && !inSmallRun[isLiveRestore ? 'with' : 'without']) continue
     const before = await starts(platform)
     await end(engine)
     await engine.restart(settings)

@@ -5,6 +5,7 @@ import type { TenantHealth } from '@tenantry/contract'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { HomeServer } from '#control-plane/homes/home-server.ts'
 import { HomeError } from '#control-plane/homes/home-report.ts'
+import { EngineError, type Engine } from '#control-plane/engines/index.ts'
 import { control } from '#control-plane/reconcile/controller.ts'
 import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
 import { createRegionConditions } from '#control-plane/reconcile/region-conditions.ts'
@@ -32,8 +33,11 @@ const config: RegionConfig = {
 }
 const sizes = { postgres: { memoryBytes: 1, cpuMillis: 1 }, runtime: { memoryBytes: 1, cpuMillis: 1 } }
 
-/** Starts a controller for a region without an engine. `home` is the result of all work in homes, `complaint` the runtime's error. */
-function startController({ concurrency = 4 } = {}) {
+/**
+ * Starts a controller for a region without an engine, or with one that has no containers. `home` is the result of all work in
+ * homes, `complaint` the runtime's error.
+ */
+function startController({ concurrency = 4, hasEngine = false } = {}) {
   const scheduler = createScheduler()
   const chance = chanceOf(1)
   const now = () => new Date(beginning + scheduler.now())
@@ -58,9 +62,20 @@ function startController({ concurrency = 4 } = {}) {
       throw new Error('The region has no engine.')
     },
   })
-  const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined } = {
+  const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined; isEngineDown: boolean } = {
     home: () => Promise.resolve(),
     complaint: undefined,
+    isEngineDown: false,
+  }
+  const engine: Partial<Engine> = {
+    async observe() {
+      if (world.isEngineDown) throw new EngineError('ENGINE_UNREACHABLE', 'the engine is down')
+      return { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }
+    },
+    // eslint-disable-next-line require-yield -- nothing happens to its containers
+    async *events(signal) {
+      await new Promise((resolve) => signal.addEventListener('abort', resolve))
+    },
   }
   const homeOf = (tenantId: string): HomeServer => ({
     prepare: async (created) => created(),
@@ -92,6 +107,7 @@ function startController({ concurrency = 4 } = {}) {
       clock: caller.clock,
     }),
     home: ({ id }) => homeOf(id),
+    ...(hasEngine ? { engine: engine as Engine } : {}),
   }
   const probe: RegionProbe = {
     async tenantHealth(_url, tenantId): Promise<TenantHealth | undefined> {
@@ -244,6 +260,25 @@ t.test('A new request interrupts the run of an older one without a failure', asy
       { kind: 'delete', state: 'succeeded', error: null, attempts: 1 },
     ],
   )
+  await stop()
+})
+
+t.test('A run that waits begins again when the engine is reachable again', async (t) => {
+  const { world, create, row, attempts, until, stop } = startController({ hasEngine: true })
+  world.isEngineDown = true
+  await until(35)
+  world.complaint = 'no store'
+  create('a')
+  await until(39)
+  t.equal(attempts(), 1)
+  world.isEngineDown = false
+  // The next sweep is after 40 seconds.
+  await until(41)
+  t.equal(attempts(), 2, 'before the wait for the runtime times out')
+  t.match(row('a'), { status: 'pending', reason: null }, 'without a failure')
+  world.complaint = undefined
+  await until(43)
+  t.match(row('a'), { status: 'ready', reason: null })
   await stop()
 })
 

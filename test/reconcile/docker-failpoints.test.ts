@@ -137,7 +137,7 @@ const matrix = Object.entries(operations).flatMap(([operation, { points }]) =>
   ),
 )
 /** Number of cases; the small run takes a sample that the seed chooses. */
-const wanted = effort({ small: 4, full: matrix.length })
+const wanted = effort({ small: 3, full: matrix.length })
 const cases = matrix.filter(
   (_, at) =>
     Math.floor(((at + seed) * wanted) / matrix.length) !== Math.floor(((at + seed + 1) * wanted) / matrix.length),

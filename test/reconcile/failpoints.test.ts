@@ -11,8 +11,8 @@ const rounds = effort({ small: 1, full: 10 })
 const ofServices = /^(allocate|converge|halt)\.|^observe\.runtime$|^purge\.(step-after|services-removed)$/
 /** Failpoints of a rotation, which installation/rotation.test.ts covers. */
 const ofRotation = /^(?:service-)?passwords?\./
-/** The small run takes every fourth failpoint. The seed chooses which. */
-const stride = effort({ small: 4, full: 1 })
+/** The small run takes every sixth failpoint. The seed chooses which. */
+const stride = effort({ small: 6, full: 1 })
 const passed = failpointNames
   .filter((name) => !ofServices.test(name) && !ofRotation.test(name))
   .filter((_, at) => at % stride === seed % stride)

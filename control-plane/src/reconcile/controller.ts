@@ -57,7 +57,7 @@ interface Run {
   snapshot: Snapshot | undefined
   /** Observations up to the end of the run, or to its failure. */
   observations: Observations
-  /** Aborted when a newer generation exists. */
+  /** Aborted when a newer generation exists, or the engine is reachable again. */
   superseded: AbortController
 }
 
@@ -161,9 +161,14 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     // A failed key returns by its own, growing delay.
     if (!failures.has(tenantId)) queue.add(tenantId)
   }
-  /** Requeues the tenants that failed because an engine was unreachable, without the rest of their delay. */
+  /**
+   * Requeues the tenants that failed because an engine was unreachable, without the rest of their delay. Runs in progress
+   * begin again: they may wait for services that the outage has ended.
+   */
   const recovered = (regionId: string) => {
     for (const [tenantId, { outageOf }] of failures) if (outageOf === regionId) queue.add(tenantId)
+    for (const { snapshot, superseded } of inProgress.values())
+      if (snapshot?.regionId === regionId) superseded.abort(new Error('The engine is reachable again.'))
   }
   const regionStacks = [...deps.regions.values()].map(({ stackId }) => stackId)
   const loops = [...deps.regions.values()].flatMap((region) => {

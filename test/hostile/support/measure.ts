@@ -41,14 +41,14 @@ export interface MeasureDeps {
 const attackMilliseconds = effort({ small: 1_000, full: 10_000 })
 /** A busy machine shows the attacker the outcome later. */
 const maxWatchMilliseconds = 30_000
-/** A second without failures and slow requests is normal. */
-const normalMilliseconds = 1_000
+/** This time without failures and slow requests is normal. */
+const normalMilliseconds = effort({ small: 500, full: 1_000 })
 const maxRecoveryMilliseconds = 30_000
 /** On a busy machine, a request of this time is not slow. */
 const alwaysNormalMilliseconds = effort({ small: 2_000, full: 100 })
 
 /** The probe sends 30 requests in a second. A request that has not ended is not among the samples. */
-const minRequestsPerSecond = 24
+const minRequests = (24 * normalMilliseconds) / 1_000
 
 /** Begins the outcome of an attack that could not be carried out. */
 export const attackFailed = 'the attack failed'
@@ -122,7 +122,7 @@ export async function measure(attack: Attack, deps: MeasureDeps): Promise<Outcom
   }
 }
 
-/** Waits for a second in which all requests succeeded and none was slow. @returns the begin of that second */
+/** Waits for a time in which all requests succeeded and none was slow. @returns its begin */
 async function untilNormal({ probe, quietP99 }: MeasureDeps, end: number): Promise<number | undefined> {
   const maxMilliseconds = Math.max(alwaysNormalMilliseconds, 3 * quietP99)
   const isBad = ({ failure, milliseconds }: Sample) => failure !== undefined || milliseconds > maxMilliseconds
@@ -132,7 +132,7 @@ async function untilNormal({ probe, quietP99 }: MeasureDeps, end: number): Promi
     if (bad !== undefined) at = bad.at + 1
     const over = present() - at
     if (over < normalMilliseconds) continue
-    if (probe.samples(at, at + normalMilliseconds).length >= minRequestsPerSecond) return at
+    if (probe.samples(at, at + normalMilliseconds).length >= minRequests) return at
     // The missing requests have been in progress for too long.
     if (over > normalMilliseconds + maxMilliseconds) at += 100
   }

@@ -1,5 +1,6 @@
 // Clients of a tenant that send requests all the time, while something else happens to the platform.
 import type { Test } from 'tap'
+import { effort } from '#test/support/effort.ts'
 import type { Platform } from '#test/support/platform.ts'
 
 const clients = 2
@@ -32,7 +33,9 @@ export async function fill(platform: Pick<Platform, 'tenantCall'>, { name, secre
   }
 }
 
-const pause = () => new Promise((resolve) => setTimeout(resolve, 5))
+/** A client pauses between two requests. Small runs leave most of the machine to the other tests. */
+const pauseMilliseconds = effort({ small: 25, full: 5 })
+const pause = () => new Promise((resolve) => setTimeout(resolve, pauseMilliseconds))
 
 /** Sends requests of several clients in a row until it is stopped. */
 export function startLoad(send: (n: number) => Promise<Response>) {
