@@ -12,8 +12,13 @@ interface DispatcherOptions extends Omit<DispatchDeps, 'holder'> {
   recheckMilliseconds: number | undefined
 }
 
-/** Pause between two tenants that are read in the background. */
+/**
+ * Shortest pause between two tenants that are read in the background. It is at least as long as the read, so that a start with
+ * thousands of tenants leaves half of the database's work to others.
+ */
 const backgroundPauseMilliseconds = 20
+/** Longest wait for a read, so that a tenant whose database does not respond does not delay the others. */
+const maxReadMilliseconds = 1_000
 /** Longest time for which a stop waits for running functions. */
 const drainMilliseconds = 10_000
 
@@ -67,7 +72,9 @@ export class Dispatcher {
       if (tenantId !== undefined) {
         this.#unread.delete(tenantId)
         this.changed(tenantId)
-        await pause(backgroundPauseMilliseconds, signal)
+        const begin = elapsed()
+        await this.#untilRead(tenantId, signal)
+        await pause(Math.max(backgroundPauseMilliseconds, elapsed() - begin), signal)
         continue
       }
       const untilRecheck = recheckMilliseconds === undefined ? undefined : checked + recheckMilliseconds - elapsed()
@@ -91,6 +98,15 @@ export class Dispatcher {
       if (triggers.isStale) this.changed(tenantId)
     })
     this.#watched.set(tenantId, { triggers, ended })
+  }
+
+  /** Waits until the tenant's functions have been read, or for the longest wait. */
+  async #untilRead(tenantId: string, signal: AbortSignal): Promise<void> {
+    const read = this.#watched.get(tenantId)?.triggers.hasPolled
+    if (read === undefined) return
+    const isRead = new AbortController()
+    await Promise.race([read, pause(maxReadMilliseconds, AbortSignal.any([signal, isRead.signal]))])
+    isRead.abort()
   }
 
   #pause(signal: AbortSignal, milliseconds: number | undefined): Promise<void> {

@@ -21,6 +21,7 @@ export class TenantTriggers {
   readonly #jobs: Jobs
   readonly #plannedTimes: PlannedTimes
   readonly #deliverer: Deliverer
+  readonly #firstPoll = Promise.withResolvers<undefined>()
   #isStale = true
   #wasNotified = false
   #wake: () => void = () => undefined
@@ -42,6 +43,11 @@ export class TenantTriggers {
   /** Whether the tenant's triggers must be read again. */
   get isStale(): boolean {
     return this.#isStale
+  }
+
+  /** Resolves when the triggers have been read for the first time, or could not be read. */
+  get hasPolled(): Promise<void> {
+    return this.#firstPoll.promise
   }
 
   /** Starts the next poll, because the tenant's data may have changed. */
@@ -70,7 +76,7 @@ export class TenantTriggers {
       this.#wasNotified = false
       let pause: number | undefined
       try {
-        pause = await this.#poll()
+        pause = await this.#poll().finally(() => this.#firstPoll.resolve(undefined))
         failures = 0
       } catch (cause) {
         onError(new Error(`${this.#tenantId}: Triggers of functions could not be processed.`, { cause }))
