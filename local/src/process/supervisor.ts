@@ -156,11 +156,15 @@ export class Supervisor {
     const { child, service } = running
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
       const slow = setTimeout(
-        () => this.#options.log.warn({ service: service.name }, 'A service still writes its data before it ends.'),
+        () =>
+          this.#options.log.warn({ service: service.name }, 'A service has not ended yet. A second signal kills it.'),
         slowStopMilliseconds,
       )
-      await endGroup(child.pid, { signal: service.stopSignal, milliseconds: service.stopMilliseconds, expedite })
-      clearTimeout(slow)
+      await endGroup(child.pid, {
+        signal: service.stopSignal,
+        milliseconds: service.stopMilliseconds,
+        expedite,
+      }).finally(() => clearTimeout(slow))
     }
     await running.loop
     await this.#records.remove(service.name)
