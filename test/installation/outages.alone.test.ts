@@ -94,27 +94,13 @@ async function untilServed(platform: ComposePlatform, containers: readonly strin
   }, `${what}: the control plane reaches the engine`)
 }
 
-interface Outage {
-  name: string
-  end(engine: Engine): Promise<void>
-  /** Whether the small run includes it with live-restore, and without. */
-  inSmallRun: { with: boolean; without: boolean }
+const outages: Readonly<Record<string, (engine: Engine) => Promise<void>>> = {
+  'kill -9 of dockerd': (engine) => engine.kill(),
+  'kill -9 of dockerd and containerd': (engine) => engine.kill('dockerd', 'containerd'),
+  'a clean restart of dockerd': async () => undefined,
 }
-
-const outages: readonly Outage[] = [
-  { name: 'kill -9 of dockerd', end: (engine) => engine.kill(), inSmallRun: { with: true, without: false } },
-  {
-    name: 'kill -9 of dockerd and containerd',
-    end: (engine) => engine.kill('dockerd', 'containerd'),
-    inSmallRun: { with: true, without: true },
-  },
-  {
-    name: 'a clean restart of dockerd',
-    end: async () => undefined,
-    inSmallRun: { with: false, without: true },
-  },
-]
-const isFull = effort({ small: 0, full: 1 }) === 1
+/** Number of outages with and without live-restore. The small run takes the first two with it, and the last two without. */
+const outagesOfEach = effort({ small: 2, full: 3 })
 
 async function survivesOutages(
   t: Test,
@@ -124,8 +110,8 @@ async function survivesOutages(
   isLiveRestore: boolean,
 ): Promise<void> {
   const settings = isLiveRestore ? { 'live-restore': true } : {}
-  for (const { name: outage, end, inSmallRun } of outages) {
-    if (!isFull && !inSmallRun[isLiveRestore ? 'with' : 'without']) continue
+  const all = Object.entries(outages)
+  for (const [outage, end] of isLiveRestore ? all.slice(0, outagesOfEach) : all.slice(-outagesOfEach)) {
     const before = await starts(platform)
     await end(engine)
     await engine.restart(settings)

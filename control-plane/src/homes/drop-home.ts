@@ -1,6 +1,6 @@
 // Drops a home in transactions of a bounded number of locks, and ends the tenants' sessions that block them. It can be
 // interrupted at any point; the next call continues.
-import pg from 'pg'
+import type pg from 'pg'
 import {
   dropOwnedSql,
   dropRolesSql,
@@ -12,6 +12,7 @@ import {
   schemasOf,
 } from './drop-home-sql.ts'
 import { identifier } from '../platform/identifiers.ts'
+import { isState } from '../platform/sql-state.ts'
 
 /** Options of a drop. */
 export interface DropProgress {
@@ -121,8 +122,4 @@ async function inTransaction(pool: pg.Pool, sql: string): Promise<void> {
   } finally {
     client.release()
   }
-}
-
-function isState(error: unknown, ...codes: string[]): boolean {
-  return error instanceof pg.DatabaseError && codes.includes(error.code ?? '')
 }

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { closeOpenDatabases, ensureClosedDatabase, type OpenRights } from '../platform/closed-databases.ts'
 import { closePublicFunctions } from '../platform/public-functions.ts'
 import { connected, type ConnectionConfig } from '../platform/single-connection.ts'
+import { isState } from '../platform/sql-state.ts'
 import { hrefOf, inDatabase, SuperuserPool, type PostgresUrl } from '../platform/superuser-url.ts'
 import { dropHome, dropSchema, type DropProgress } from './drop-home.ts'
 import type { HomePasswords, HomeServer } from './home-server.ts'
@@ -332,8 +333,4 @@ function unless(...codes: string[]) {
     if (!isState(error, ...codes)) throw error
     return undefined
   }
-}
-
-function isState(error: unknown, ...codes: string[]): boolean {
-  return error instanceof pg.DatabaseError && codes.includes(error.code ?? '')
 }

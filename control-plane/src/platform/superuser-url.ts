@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { ConfigurationError } from '@tenantry/contract'
 import pg from 'pg'
+import { isState } from './sql-state.ts'
 
 /** Reads the passwords that the superuser may have, the wanted one first. */
 export type ReadPasswords = () => Promise<readonly string[]> | readonly string[]
@@ -118,7 +119,7 @@ export async function withPassword<T>(url: PostgresUrl, connect: (href: string) 
 
 /** Whether Postgres has rejected a login because of its password. */
 export function isInvalidPassword(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '28P01'
+  return isState(error, '28P01')
 }
 
 /**

@@ -119,24 +119,20 @@ export class Supervisor {
 
   /** @throws Error when the service has not responded in time, apart from the time in which it recovered */
   async #untilReady(service: ProcessService, stopping: AbortSignal, milliseconds: number): Promise<void> {
-    let deadline = performance.now() + milliseconds
-    let recoveringSince: number | undefined
-    let isReported = false
+    const begin = performance.now()
+    let recovering = 0
     for (;;) {
-      const begun = performance.now()
+      const from = performance.now()
       const state = await service.ready(stopping).catch(() => false)
       if (state === true) return
-      const now = performance.now()
-      if (isAborted(stopping) || now > deadline)
+      if (isAborted(stopping) || performance.now() - begin - recovering > milliseconds)
         throw new Error(`The service ${service.name} did not respond within ${milliseconds / 1000} s.`)
-      if (state === 'recovering') recoveringSince ??= begun
-      const recovered = recoveringSince === undefined ? 0 : now - recoveringSince
-      if (!isReported && recovered > slowRecoveryMilliseconds) {
-        isReported = true
+      await pause(Math.max(readyPauseMilliseconds, recovering * recoveryPauseShare), stopping)
+      if (state !== 'recovering') continue
+      const before = recovering
+      recovering += performance.now() - from
+      if (before <= slowRecoveryMilliseconds && recovering > slowRecoveryMilliseconds)
         this.#options.log.info({ service: service.name }, 'A service repeats what it had not written when it ended.')
-      }
-      await pause(Math.max(readyPauseMilliseconds, recovered * recoveryPauseShare), stopping)
-      if (state === 'recovering') deadline += performance.now() - begun
     }
   }
 
