@@ -6,13 +6,32 @@
 const bytesPerTurn = 256 * 1024
 /** Chunks of a turn: connections deliver at most 64 KiB at a time. */
 const chunksPerTurn = bytesPerTurn / (64 * 1024)
-/** Bytes of the smallest chunk that is counted. Small bodies take no time that matters. */
+/** Bytes of the smallest amount that is counted. Small bodies take no time that matters. */
 const minCountedBytes = 16 * 1024
+/** Bytes for which a chunk counts at least, because each takes time, whatever its size. */
+const minChunkBytes = 4 * 1024
 
 interface Turn {
   bytes: number
   /** The bodies that wait for a later turn, in the order in which they began to wait. */
-  readonly waiting: (() => void)[]
+  readonly waiting: Set<() => void>
+}
+
+/** The chunks of one body whose size its sender chooses, so that many small ones count as a large one does. */
+export class CountedChunks {
+  #bytes = 0
+
+  /**
+   * Adds a chunk.
+   * @returns the bytes to add to the tenant's turn now: those of all chunks since the last ones, or 0 while they are few
+   */
+  add(bytes: number): number {
+    this.#bytes += Math.max(bytes, minChunkBytes)
+    if (this.#bytes < minCountedBytes) return 0
+    const counted = this.#bytes
+    this.#bytes = 0
+    return counted
+  }
 }
 
 /** The turns of all tenants of a process. */
@@ -31,7 +50,7 @@ export class ByteTurns {
     this.#milliseconds = milliseconds
   }
 
-  /** Counts a chunk that a tenant's body has received or sent. */
+  /** Counts bytes that a tenant's body has received or sent. */
   add(tenantId: string, bytes: number): void {
     if (bytes < minCountedBytes) return
     this.#turnOf(tenantId).bytes += bytes
@@ -44,18 +63,23 @@ export class ByteTurns {
   isOver(tenantId: string): boolean {
     const turn = this.#turns.get(tenantId)
     if (turn === undefined) return false
-    return turn.bytes >= bytesPerTurn || (turn.waiting.length > 0 && !this.#isResuming)
+    return turn.bytes >= bytesPerTurn || (turn.waiting.size > 0 && !this.#isResuming)
   }
 
-  /** Calls `resume` once, when it is the body's turn. */
-  wait(tenantId: string, resume: () => void): void {
-    this.#turnOf(tenantId).waiting.push(resume)
+  /**
+   * Calls `resume` once, when it is the body's turn.
+   * @returns a function that ends the wait of a body that has ended
+   */
+  wait(tenantId: string, resume: () => void): () => void {
+    const { waiting } = this.#turnOf(tenantId)
+    waiting.add(resume)
+    return () => waiting.delete(resume)
   }
 
   #turnOf(tenantId: string): Turn {
     let turn = this.#turns.get(tenantId)
     if (turn === undefined) {
-      turn = { bytes: 0, waiting: [] }
+      turn = { bytes: 0, waiting: new Set() }
       this.#turns.set(tenantId, turn)
       this.#schedule()
     }
@@ -72,11 +96,14 @@ export class ByteTurns {
   readonly #nextRound = (): void => {
     this.#isScheduled = false
     for (const [tenantId, turn] of this.#turns) {
-      const next = turn.waiting.splice(0, chunksPerTurn)
+      const next = [...turn.waiting.values().take(chunksPerTurn)]
       if (turn.bytes === 0 && next.length === 0) this.#turns.delete(tenantId)
       turn.bytes = 0
       this.#isResuming = true
-      for (const resume of next) resume()
+      for (const resume of next) {
+        turn.waiting.delete(resume)
+        resume()
+      }
       this.#isResuming = false
     }
     if (this.#turns.size > 0) this.#schedule()

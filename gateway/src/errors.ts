@@ -33,6 +33,12 @@ export const rejections = {
     message: 'The length of the body must be given once, by Content-Length or by Transfer-Encoding: chunked.',
     close: true,
   },
+  chunksTooSmall: {
+    ...bad,
+    code: 'CHUNKS_TOO_SMALL',
+    message: 'The sizes and extensions of the chunks have far more bytes than the body. Send larger chunks.',
+    close: true,
+  },
   invalidHost: { ...bad, code: 'INVALID_HOST', message: 'Exactly one valid Host header is required.', close: true },
   invalidTarget: {
     ...bad,

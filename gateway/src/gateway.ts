@@ -317,12 +317,14 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     bounds.apply('internal', internalServer, limits.tenantInternalConnections)
     if (postgresProxy !== undefined) bounds.apply('postgres', postgresProxy.server, limits.tenantSqlConnections)
   }
-  const [port = 0, internalPort = 0, postgresPort, egressPort] = await listenOnAll([
-    { server: publicServer, host: options.host, port: options.port },
+  const listening = await listenOnAll([
+    { server: publicServer, host: options.host, port: options.port, isPublic: true },
     { server: internalServer, host: options.internalHost, port: options.internalPort },
-    postgresProxy && { server: postgresProxy.server, host: options.host, port: postgresProxy.port },
+    postgresProxy && { server: postgresProxy.server, host: options.host, port: postgresProxy.port, isPublic: true },
     egressProxy && { server: egressProxy.server, host: options.internalHost, port: options.egress?.port ?? 0 },
   ])
+  const [port = 0, internalPort = 0, postgresPort, egressPort] = listening.map((one) => one?.port)
+  const [publicListening, , postgresListening] = listening
   metering.run()
   const watching = new AbortController()
   const leasing = new AbortController()
@@ -340,8 +342,9 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     httpHandler.closing = true
     watching.abort()
     waiting.close()
+    void postgresListening?.close()
     postgresProxy?.close()
-    await closeWithin(publicServer, grace, () => live.endAll())
+    await closeWithin(publicServer, publicListening, grace, () => live.endAll())
     egressProxy?.close()
     internalServer.close()
     internalServer.closeAllConnections()

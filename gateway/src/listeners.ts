@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Server as SocketServer } from 'node:net'
-import { listenBacklog } from '@tenantry/contract'
+import { listenBacklog, listenWidely, type Listening } from '@tenantry/contract'
 
 const sweepMilliseconds = 50
 
@@ -12,35 +12,44 @@ interface Listener {
   host: string
   /** The port; 0 selects a free one. */
   port: number
+  /** Whether anybody may connect, so that many connections may be opened at once. */
+  isPublic?: boolean
 }
 
 /**
  * Listens on all addresses, or on none.
- * @returns the ports, in the order of the listeners; undefined for one that is undefined
+ * @returns the listening servers, in the order of the listeners; undefined for one that is undefined
  * @throws Error when a port is in use
  */
-export async function listenOnAll(all: readonly (Listener | undefined)[]): Promise<(number | undefined)[]> {
-  const ports: (number | undefined)[] = []
+export async function listenOnAll(all: readonly (Listener | undefined)[]): Promise<(Listening | undefined)[]> {
+  const listening: (Listening | undefined)[] = []
   try {
-    for (const one of all) ports.push(one && (await listen(one)))
+    for (const one of all) listening.push(one && (await listen(one)))
   } catch (cause) {
     for (const one of all) one?.server.close()
+    for (const one of listening) void one?.close()
     throw cause
   }
-  return ports
+  return listening
 }
 
-async function listen({ server, host, port }: Listener): Promise<number> {
+async function listen({ server, host, port, isPublic = false }: Listener): Promise<Listening> {
+  if (isPublic) return listenWidely(server, { host, port })
   server.listen({ port, host, backlog: listenBacklog })
   await once(server, 'listening')
   const address = server.address()
   if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
-  return address.port
+  return { port: address.port, close: () => Promise.resolve() }
 }
 
 /** Accepts nothing new, ends idle and live connections, and destroys the remaining ones after the grace period. */
-export async function closeWithin(server: Server, grace: number, endLive: () => void): Promise<void> {
-  const closed = once(server, 'close')
+export async function closeWithin(
+  server: Server,
+  listening: Listening | undefined,
+  grace: number,
+  endLive: () => void,
+): Promise<void> {
+  const closed = Promise.all([once(server, 'close'), listening?.close()])
   server.close()
   server.closeIdleConnections()
   endLive()

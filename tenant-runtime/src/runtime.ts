@@ -1,6 +1,6 @@
 // The runtime: assembles its parts. Its dependencies, such as time and the control plane, are arguments: `main.ts` passes
 // the real ones, tests their own.
-import { listenBacklog } from '@tenantry/contract'
+import { listenWidely } from '@tenantry/contract'
 import type { Logger } from 'pino'
 import { createBounds, type BoundsLimits } from './bounds/index.ts'
 import { buildApp } from './app.ts'
@@ -230,14 +230,15 @@ export async function startRuntime(config: Config, deps: RuntimeDeps): Promise<R
   await runtime.start()
   const stopping = new AbortController()
   const loops = runtime.run(stopping.signal)
-  await runtime.app.listen({ host: config.host, port: config.port, backlog: listenBacklog })
+  const { server } = runtime.app
+  const listening = await listenWidely(server, config, (options) => runtime.app.listen(options))
   deps.log.info({ host: config.host, port: config.port }, 'The runtime is listening.')
   return {
     async stop() {
       deps.log.info('The runtime is stopping.')
       stopping.abort()
-      const cut = setTimeout(() => runtime.app.server.closeAllConnections(), drainMilliseconds)
-      await runtime.app.close()
+      const cut = setTimeout(() => server.closeAllConnections(), drainMilliseconds)
+      await Promise.all([listening.close(), runtime.app.close()])
       clearTimeout(cut)
       await loops
       await runtime.close()

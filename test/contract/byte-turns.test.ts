@@ -1,7 +1,7 @@
 // The bodies of a tenant with many connections pass in turns, and another tenant's pass in each round.
 import { setImmediate as round } from 'node:timers/promises'
 import t from 'tap'
-import { ByteTurns } from '#contract/byte-turns.ts'
+import { ByteTurns, CountedChunks } from '#contract/byte-turns.ts'
 
 const chunk = 64 * 1024
 
@@ -51,6 +51,27 @@ t.test('Small chunks are not counted, and a turn begins anew in each round', asy
   t.notOk(turns.isOver('t_2'))
   await round()
   t.notOk(turns.isOver('t_1'))
+})
+
+t.test('A body that has ended leaves its turn to others', async (t) => {
+  const turns = new ByteTurns()
+  turns.add('t_1', 4 * chunk)
+  const resumed: number[] = []
+  const leave = Array.from({ length: 1_000 }, (_, n) => turns.wait('t_1', () => resumed.push(n)))
+  for (const one of leave.slice(0, 998)) one()
+  await round()
+  t.same(resumed, [998, 999])
+})
+
+t.test('Many small chunks of one body count as a large one does', (t) => {
+  const chunks = new CountedChunks()
+  t.same(
+    [1, 1, 1].map((bytes) => chunks.add(bytes)),
+    [0, 0, 0],
+  )
+  t.equal(chunks.add(1), 16 * 1024, 'each as 4 KB')
+  t.equal(chunks.add(64 * 1024), 64 * 1024)
+  t.end()
 })
 
 t.test('A round may last longer than one of the event loop', async (t) => {

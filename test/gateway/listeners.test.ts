@@ -16,10 +16,10 @@ const client = `
 
 t.test('A thousand connections are opened while the gateway accepts none', async (t) => {
   const server = createServer((socket) => socket.on('error', () => undefined))
-  const [port] = await listenOnAll([{ server, host: '127.0.0.1', port: 0 }])
+  const [listening] = await listenOnAll([{ server, host: '127.0.0.1', port: 0, isPublic: true }])
   // This process accepts nothing meanwhile. A connection that finds no room is not opened until it does.
-  const { stdout, stderr } = spawnSync(process.execPath, ['-e', client, String(port)], { encoding: 'utf8' })
+  const { stdout, stderr } = spawnSync(process.execPath, ['-e', client, String(listening?.port)], { encoding: 'utf8' })
   t.equal(stdout.trim(), '1000', stderr)
   server.close()
-  await once(server, 'close')
+  await Promise.all([once(server, 'close'), listening?.close()])
 })

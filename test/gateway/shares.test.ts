@@ -148,14 +148,14 @@ t.test('Where several tenants and addresses hold all they may, one more finds ro
       do {
         client.requests++
         shares.inProgress++
-      } while (shares.check(client.requests, client) === undefined)
+      } while (shares.check(client.requests, 0, client) === undefined)
       client.requests--
       shares.inProgress--
     }
     const newcomer = new ClientAddress('new', false, limit)
     newcomer.requests++
     shares.inProgress++
-    t.equal(shares.check(1, newcomer), undefined, `beside ${holders}`)
+    t.equal(shares.check(1, 0, newcomer), undefined, `beside ${holders}`)
   }
   t.end()
 })
@@ -224,6 +224,41 @@ t.test('A holder of bodies may buffer as much as is free', (t) => {
   second.close()
   t.same([budget.held, budget.free], [0, 900])
   t.end()
+})
+
+t.test('Requests that wait for their turn use nothing of the shares', (t) => {
+  const limit = { rate: { per_second: 1, burst: 1 }, elapsed: () => 0 }
+  const shares = new RequestShares({ requests: 400, requestsPerTenant: 100, requestsPerAddress: 100 })
+  const client = new ClientAddress('new', false, limit)
+  client.requests = 1
+  shares.inProgress = 5_000
+  t.match(shares.check(1, 0, client), { code: 'TENANT_BUSY' })
+  t.equal(shares.check(1, 4_900, client), undefined)
+  t.match(shares.check(101, 4_900, client), { code: 'TENANT_BUSY' }, 'those of the tenant that have begun')
+  t.end()
+})
+
+t.test('A body that consists of the framing of tiny chunks gets 400, and others pass', async (t) => {
+  const setting = await startSetting(t)
+  await setting.add('acme')
+  const post = async (chunk: string, count: number) => {
+    const socket = connect({ host: '127.0.0.1', port: setting.gateway.port })
+    t.teardown(() => socket.destroy())
+    let got = ''
+    socket.on('error', () => undefined).on('data', (data) => (got += data.toString()))
+    socket.write('POST /t/acme/sink HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n')
+    socket.write(chunk.repeat(count))
+    socket.write('0\r\n\r\n')
+    if (!socket.closed) await once(socket, 'close')
+    return { status: got.slice(9, 12), code: /"code":"([^"]+)"/.exec(got)?.[1] }
+  }
+  const rejected = { status: '400', code: 'CHUNKS_TOO_SMALL' }
+  t.same(await post(`1;${'x'.repeat(1_000)}\r\n \r\n`, 1_000), rejected, 'long extensions')
+  t.same(await post('1\r\n \r\n', 200_000), rejected, 'chunks of one byte')
+  const passed = { status: '200', code: undefined }
+  t.same(await post('1\r\n \r\n', 10_000), passed, 'a short body')
+  t.same(await post(`14\r\n${' '.repeat(20)}\r\n`, 50_000), passed, 'chunks of 20 bytes')
+  t.same(await post(`1000\r\n${' '.repeat(4_096)}\r\n`, 500), passed, 'chunks of 4 KB')
 })
 
 t.test('A body that stays behind the minimum rate gets 408', async (t) => {

@@ -15,8 +15,6 @@ export interface HeldConnection {
   readonly openedAt: number
   /** Whether no request is in progress on it. */
   readonly isIdle: boolean
-  /** The position of its last response among those of all connections. */
-  readonly idleSince: number
 }
 
 /** The limit of rejected requests, which is the same for each address. */
@@ -35,6 +33,8 @@ export class ClientAddress implements RequestClient, BodyHolder {
   readonly connections = new Set<HeldConnection>()
   /** Those of them that have not sent a whole request head yet, oldest first. */
   readonly heads = new Set<HeldConnection>()
+  /** Those that have sent a whole request head and have no request in progress, idle for longest first. */
+  readonly idle = new Set<HeldConnection>()
   /** The number of requests in progress. */
   requests = 0
   bodyBytes = 0

@@ -26,6 +26,9 @@ interface ConnectionTableOptions {
 /** `address`: the address has its maximum. `full`: the table is full. */
 export type RejectionReason = 'address' | 'full'
 
+/** The number of idle connections that are examined for one that has sent all of its responses. */
+const maxIdleTries = 32
+
 export class ConnectionTable {
   readonly #options: ConnectionTableOptions
   #size = 0
@@ -36,7 +39,6 @@ export class ConnectionTable {
   rejectedFull = 0
   /** The number of connections that were closed because too many had sent no whole request head. */
   closedHeads = 0
-  #position = 0
 
   constructor(options: ConnectionTableOptions) {
     this.#options = options
@@ -101,14 +103,18 @@ export class ConnectionTable {
     return chosen.length
   }
 
-  /** Returns the position of a response that ends now among those of all connections. */
-  nextPosition(): number {
-    return ++this.#position
-  }
-
   /** Notes that a connection has sent a whole request head, or bytes that are none. */
   headReceived(connection: HeldConnection): void {
-    if (connection.address.heads.delete(connection)) this.#heads--
+    if (!connection.address.heads.delete(connection)) return
+    this.#heads--
+    this.usageChanged(connection)
+  }
+
+  /** Notes that a connection has become idle, or is idle no longer. */
+  usageChanged(connection: HeldConnection): void {
+    const { address, isIdle } = connection
+    if (!isIdle) address.idle.delete(connection)
+    else if (address.connections.has(connection)) address.idle.add(connection)
   }
 
   /** Removes a connection that is closed, also one that was not added. */
@@ -117,6 +123,7 @@ export class ConnectionTable {
     if (address.connections.delete(connection)) {
       this.#size--
       this.headReceived(connection)
+      address.idle.delete(connection)
     }
     this.#options.addresses.release(address)
   }
@@ -157,12 +164,12 @@ export class ConnectionTable {
   #unused(address: ClientAddress): HeldConnection | undefined {
     const pending = this.#pending(address)
     if (pending !== undefined) return pending
-    let idle: HeldConnection | undefined
-    for (const connection of address.connections) {
-      if (!connection.isIdle || connection.socket.writableLength > 0 || address.heads.has(connection)) continue
-      if (idle === undefined || connection.idleSince < idle.idleSince) idle = connection
+    let tries = maxIdleTries
+    for (const connection of address.idle) {
+      if (connection.socket.writableLength === 0) return connection
+      if (--tries === 0) return undefined
     }
-    return idle
+    return undefined
   }
 
   /**

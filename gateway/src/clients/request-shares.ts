@@ -38,12 +38,13 @@ export class RequestShares {
 
   /**
    * Decides on a request that is already counted as in progress.
-   * @param ofTenant the number of its tenant's requests in progress
+   * @param ofTenant the number of its tenant's requests in progress, without those that wait for their turn
+   * @param waiting the number of all requests that wait for their turn
    * @returns undefined when the request may be served
    */
-  check(ofTenant: number, client: ClientAddress): Rejection | undefined {
+  check(ofTenant: number, waiting: number, client: ClientAddress): Rejection | undefined {
     const { requests, requestsPerTenant, requestsPerAddress } = this.#limits
-    const free = requests - this.inProgress
+    const free = requests - (this.inProgress - waiting)
     if (ofTenant > requestsPerTenant || ofTenant > free) {
       this.rejectedOfTenants++
       return tenantBusy

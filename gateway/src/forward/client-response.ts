@@ -68,9 +68,9 @@ export class ClientResponse {
   /**
    * Opens the request's body.
    * @param onIdle called when the client stops sending
-   * @param onSlow called when the client sends too slowly
+   * @param onRejected called when the body breaks a rule
    */
-  openBody(onIdle: () => void, onSlow: () => void): RequestBody {
+  openBody(onIdle: () => void, onRejected: (rejection: Rejection) => void): RequestBody {
     const { request, passed, limits, bodies, turns, tenantId, bodyHolder, elapsed } = this.#options
     this.#body = new RequestBody(request, {
       idleTimeout: limits.bodyIdleTimeout,
@@ -83,7 +83,7 @@ export class ClientResponse {
       budget: bodies,
       share: bodies.open(tenantId, bodyHolder),
       onIdle,
-      onSlow,
+      onRejected,
     })
     return this.#body
   }

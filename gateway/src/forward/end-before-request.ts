@@ -3,6 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ByteTurns } from '@tenantry/contract'
 import type { Limits } from '../limits.ts'
+import { ArrivedBytes } from './arrived-bytes.ts'
 
 export interface RemainingRequest {
   /** Whether the client knows by Content-Length that it has the whole response, so that the connection's end can wait. */
@@ -41,21 +42,25 @@ function readRemaining(
 ): void {
   let remaining = limits.remainingBytes
   const { socket } = request
+  const arrivedBytes = new ArrivedBytes(socket)
   const giveUp = () => socket.destroy()
   const timer = setTimeout(giveUp, limits.bodyIdleTimeout)
+  let leaveTurn = () => {}
   // A request whose response has ended receives no events of its connection.
   const over = () => {
     clearTimeout(timer)
+    leaveTurn()
     socket.off('close', over)
   }
   request.on('data', (chunk: Buffer) => {
-    remaining -= chunk.length
+    const { arrived, counted } = arrivedBytes.chunk(chunk.length)
+    remaining -= arrived
     timer.refresh()
-    if (remaining < 0) giveUp()
-    turns.add(tenantId, chunk.length)
+    if (remaining < 0 || arrivedBytes.isMostlyFraming) giveUp()
+    turns.add(tenantId, counted)
     if (!turns.isOver(tenantId)) return
     request.pause()
-    turns.wait(tenantId, () => request.resume())
+    leaveTurn = turns.wait(tenantId, () => request.resume())
   })
   request.on('end', onEnd)
   request.on('close', over)

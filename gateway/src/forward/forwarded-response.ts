@@ -49,6 +49,7 @@ interface ForwardedResponseOptions {
 export class ForwardedResponse implements ReaderEvents {
   readonly #options: ForwardedResponseOptions
   #state: ResponseState = received
+  #leaveTurn = () => {}
 
   constructor(options: ForwardedResponseOptions) {
     this.#options = options
@@ -65,7 +66,7 @@ export class ForwardedResponse implements ReaderEvents {
 
   // Progress towards a runtime.
 
-  /** Notes that the request waits for its tenant's quota. */
+  /** Notes that the request waits for its turn, or for its tenant's quota. */
   queue(wait: Abortable): void {
     this.#state = queue(this.#state, wait)
   }
@@ -92,12 +93,12 @@ export class ForwardedResponse implements ReaderEvents {
     this.#state = forward(this.#state, call)
   }
 
-  /** Opens the client's body for a runtime. A client that stops sending it, or sends it too slowly, receives a 408. */
+  /** Opens the client's body for a runtime. A client that stops sending it, or whose body breaks a rule, receives a rejection. */
   takeBody(): RequestBody {
     requireAdmitted(this.#state, 'send its body')
     return this.#options.client.openBody(
       () => this.giveUpAndClose(rejections.bodyTimeout),
-      () => this.giveUpAndClose(rejections.bodyTooSlow),
+      (rejection) => this.giveUpAndClose(rejection),
     )
   }
 
@@ -158,7 +159,7 @@ export class ForwardedResponse implements ReaderEvents {
         client.awaitReader(this)
       } else if (turns.isOver(tenantId)) {
         state.source.pause()
-        turns.wait(tenantId, () => this.readerReady())
+        this.#leaveTurn = turns.wait(tenantId, () => this.readerReady())
       }
     } else if (state.phase === 'awaiting-slot') state.chunks.push(chunk)
     else if (state.phase !== 'over') throw new IllegalTransitionError('send a body', state)
@@ -339,6 +340,7 @@ export class ForwardedResponse implements ReaderEvents {
   #release(): void {
     const state = this.#state
     this.#state = over
+    this.#leaveTurn()
     this.#options.account.ended()
     if (state.phase === 'awaiting-slot') state.leave()
     else if (state.phase === 'sending') state.closeStream?.()

@@ -2,6 +2,8 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import type { ByteTurns } from '@tenantry/contract'
+import { rejections, type Rejection } from '../errors.ts'
+import { ArrivedBytes } from './arrived-bytes.ts'
 import type { BodyBudget, BodyShare } from './body-budget.ts'
 import type { PassedBytes } from './passed-bytes.ts'
 
@@ -21,14 +23,16 @@ interface RequestBodyOptions {
   share: BodyShare
   /** Called when the client sends nothing although the gateway would read it. */
   onIdle: () => void
-  /** Called when the client has sent too little for too long. */
-  onSlow: () => void
+  /** Called when the body breaks a rule, as one that is too slow does. */
+  onRejected: (rejection: Rejection) => void
 }
 
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #options: RequestBodyOptions
+  readonly #arrived: ArrivedBytes
   #timer: NodeJS.Timeout | undefined
+  #leaveTurn = () => {}
   /** Whether the gateway waits for the client. */
   #waiting = false
   #waitsSince = 0
@@ -39,6 +43,7 @@ export class RequestBody extends Readable {
     super({ highWaterMark: 64 * 1024 })
     this.#request = request
     this.#options = options
+    this.#arrived = new ArrivedBytes(request.socket)
     // The reader ends this body with an error when the runtime fails, which the response's side handles by itself.
     this.on('error', () => undefined)
   }
@@ -81,7 +86,7 @@ export class RequestBody extends Readable {
       return
     }
     if (turns.isOver(tenantId)) {
-      turns.wait(tenantId, this.#readMore)
+      this.#leaveTurn = turns.wait(tenantId, this.#readMore)
       return
     }
     this.#waiting = true
@@ -94,10 +99,14 @@ export class RequestBody extends Readable {
     const { passed, share, turns, tenantId } = this.#options
     this.#timer?.refresh()
     passed.add(chunk.length)
-    turns.add(tenantId, chunk.length)
+    turns.add(tenantId, this.#arrived.chunk(chunk.length).counted)
+    if (this.#arrived.isMostlyFraming) {
+      this.#options.onRejected(rejections.chunksTooSmall)
+      return
+    }
     if (this.#isSlow(chunk.length)) {
       this.#options.budget.slow++
-      this.#options.onSlow()
+      this.#options.onRejected(rejections.bodyTooSlow)
       return
     }
     const wantsMore = this.push(chunk)
@@ -106,7 +115,7 @@ export class RequestBody extends Readable {
     if (wantsMore && share.hasRoom && !isOver) return
     this.#waiting = false
     this.#request.pause()
-    if (isOver && wantsMore) turns.wait(tenantId, this.#readMore)
+    if (isOver && wantsMore) this.#leaveTurn = turns.wait(tenantId, this.#readMore)
   }
 
   /** Adds the time since the last chunk to the lag, and deducts the time that the chunk may take. */
@@ -128,6 +137,7 @@ export class RequestBody extends Readable {
 
   #detach(): void {
     clearTimeout(this.#timer)
+    this.#leaveTurn()
     this.#request.off('data', this.#onData)
     this.#request.off('end', this.#onEnd)
     this.#request.pause()

@@ -19,7 +19,7 @@ interface Received {
   readonly phase: 'received'
 }
 
-/** The request waits for its tenant's quota. A client that leaves now was never admitted. */
+/** The request waits for its turn or for its tenant's quota. A client that leaves now was never admitted. */
 interface Queued {
   readonly phase: 'queued'
   readonly waitsFor: Abortable
@@ -82,9 +82,9 @@ export const over: Over = { phase: 'over' }
 const admitted: Admitted = { phase: 'admitted', waitsFor: undefined }
 const forwarded: Forwarded = { phase: 'forwarded', waitsFor: undefined }
 
-/** Queues the request until the tenant's quota decides. */
+/** Queues the request until it is its turn, and until the tenant's quota decides. */
 export function queue(state: ResponseState, waitsFor: Abortable): ResponseState {
-  if (state.phase === 'received') return { phase: 'queued', waitsFor }
+  if (state.phase === 'received' || state.phase === 'queued') return { phase: 'queued', waitsFor }
   return ignoredWhenOver(state, 'be queued')
 }
 

@@ -36,9 +36,7 @@ export class Connection implements HeldConnection, RequestClient {
 
   /** Whether the connection was rejected as a whole, so that no further request on it gets a response. */
   isRejected = false
-  /** Whether it has switched to another protocol. */
-  isUpgraded = false
-  idleSince = 0
+  #isUpgraded = false
 
   constructor(socket: Socket, peer: string, openedAt: number, parts: ConnectionParts) {
     this.socket = socket
@@ -61,6 +59,13 @@ export class Connection implements HeldConnection, RequestClient {
     this.#responses.set(response, client)
     client.requests++
     this.#parts.shares.inProgress++
+    this.#parts.table.usageChanged(this)
+  }
+
+  /** Notes that it has switched to another protocol. */
+  upgraded(): void {
+    this.#isUpgraded = true
+    this.#parts.table.usageChanged(this)
   }
 
   readonly onOver = (response: ForwardedResponse): void => {
@@ -70,7 +75,7 @@ export class Connection implements HeldConnection, RequestClient {
     this.#parts.shares.inProgress--
     client.requests--
     if (client !== this.address) this.#parts.addresses.release(client)
-    this.idleSince = this.#parts.table.nextPosition()
+    this.#parts.table.usageChanged(this)
   }
 
   served(): void {
@@ -88,7 +93,7 @@ export class Connection implements HeldConnection, RequestClient {
   }
 
   get isIdle(): boolean {
-    return this.#responses.size === 0 && !this.isUpgraded
+    return this.#responses.size === 0 && !this.#isUpgraded
   }
 
   readonly closed = (): void => {

@@ -1,6 +1,6 @@
 // Handles one public HTTP request: reads it strictly, finds its tenant, and rejects or forwards it.
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ByteTurns } from '@tenantry/contract'
+import { ByteTurns, RequestTurns } from '@tenantry/contract'
 import type { BlockedAddresses } from '../clients/blocked-addresses.ts'
 import type { ClientAddress } from '../clients/client-address.ts'
 import type { ClientAddresses } from '../clients/client-addresses.ts'
@@ -69,9 +69,13 @@ interface TenantControls {
  */
 const remainingRoundMilliseconds = 10
 
+/** The wait of a request for its turn, which notices by itself that the client has left. */
+const noAbort = { abort: () => undefined }
+
 export class HttpHandler {
   readonly #options: HttpHandlerOptions
   readonly #remainingTurns = new ByteTurns(remainingRoundMilliseconds)
+  readonly #requestTurns = new RequestTurns()
   readonly #forwarder: Forwarder
   /** Set when the gateway is stopping. */
   closing = false
@@ -152,10 +156,19 @@ export class HttpHandler {
     })
     connection.open(forwarded, client)
     const call: PendingRequest = { head, resolved, route, group, requestId, request, response: forwarded }
-    const limited = this.#limited(connection, client, controls)
-    if (limited !== undefined) reject(forwarded, mode, limited)
-    else if (isInternalPath(resolved.path)) reject(forwarded, mode, rejections.notFound)
-    else this.#admit(call, mode, controls)
+    const begin = () => {
+      if (forwarded.isOver) return false
+      const limited = this.#limited(route.tenant_id, connection, client, controls)
+      if (limited !== undefined) reject(forwarded, mode, limited)
+      else if (isInternalPath(resolved.path)) reject(forwarded, mode, rejections.notFound)
+      else this.#admit(call, mode, controls)
+      return true
+    }
+    if (this.#requestTurns.begins(route.tenant_id)) begin()
+    else {
+      forwarded.queue(noAbort)
+      this.#requestTurns.wait(route.tenant_id, begin)
+    }
   }
 
   /**
@@ -189,9 +202,17 @@ export class HttpHandler {
   }
 
   /** Rejects a request of a client with too many rejected requests, or beyond a share of the requests in progress. */
-  #limited(connection: Connection, client: ClientAddress, { meter }: TenantControls): Rejection | undefined {
+  #limited(
+    tenantId: string,
+    connection: Connection,
+    client: ClientAddress,
+    { meter }: TenantControls,
+  ): Rejection | undefined {
     const { shares } = this.#options
-    return shares.afterRejections(rejectionWait(connection, client)) ?? shares.check(meter.inProgress, client)
+    // Requests that wait for their turn hold nothing that others need.
+    const { waiting } = this.#requestTurns
+    const ofTenant = meter.inProgress - this.#requestTurns.waitingOf(tenantId)
+    return shares.afterRejections(rejectionWait(connection, client)) ?? shares.check(ofTenant, waiting, client)
   }
 
   /**

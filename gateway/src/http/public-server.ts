@@ -98,7 +98,7 @@ export function createPublicServer(options: PublicServerOptions): Server {
       socket.destroy()
       return
     }
-    connection.isUpgraded = true
+    connection.upgraded()
     const response = new ServerResponse(request)
     response.shouldKeepAlive = false
     try {

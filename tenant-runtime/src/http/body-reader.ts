@@ -2,9 +2,10 @@
 // larger than its sender may send, or that arrives too slowly.
 import type { FastifyRequest } from 'fastify'
 import type { Readable } from 'node:stream'
-import { ByteTurns } from '@tenantry/contract'
+import { ByteTurns, CountedChunks } from '@tenantry/contract'
 import { noRoom, type Bounds } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
+import { CollectedBytes } from './collected-bytes.ts'
 
 /** The maximum body of an anonymous caller in bytes. */
 export const maxAnonymousBytes = 1024 * 1024
@@ -115,7 +116,9 @@ export class BodyReader {
   /** @param turn the tenant in whose turn the body is read */
   #receive(payload: Readable, turn: string, onChunk: (chunk: Buffer, received: number) => void): Promise<Buffer> {
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = []
+      const collected = new CollectedBytes()
+      const counted = new CountedChunks()
+      let leaveTurn = () => {}
       const body: ArrivingBody = {
         begun: this.#now(),
         received: 0,
@@ -129,11 +132,11 @@ export class BodyReader {
         body.received += chunk.length
         try {
           onChunk(chunk, body.received)
-          chunks.push(chunk)
-          this.#turns.add(turn, chunk.length)
+          collected.add(chunk)
+          this.#turns.add(turn, counted.add(chunk.length))
           if (!this.#turns.isOver(turn)) return
           payload.pause()
-          this.#turns.wait(turn, () => payload.resume())
+          leaveTurn = this.#turns.wait(turn, () => payload.resume())
         } catch (error) {
           leave()
           reject(error instanceof Error ? error : new Error('The body could not be read.', { cause: error }))
@@ -141,12 +144,13 @@ export class BodyReader {
       }
       const end = () => {
         leave()
-        resolve(chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, body.received))
+        resolve(collected.whole())
       }
       const broken = (cause?: Error) =>
         body.fail(new RuntimeError('BAD_REQUEST', 'The sender closed the connection.', { cause }))
       const leave = () => {
         this.#arriving.delete(body)
+        leaveTurn()
         payload.off('data', data).off('end', end).off('error', broken).off('close', broken)
       }
       this.#arriving.add(body)

@@ -78,7 +78,7 @@ export function startScene(conditions: Conditions = {}): Scene {
         budget,
         share: budget.open('t_0', { bodyBytes: 0 }),
         onIdle,
-        onSlow: onIdle,
+        onRejected: () => onIdle(),
       })
     },
     awaitContinue: () => note('continue awaited'),

@@ -1,0 +1,96 @@
+// Listens for connections so that many clients at once do not delay each other.
+import { once } from 'node:events'
+import { Server as HttpServer } from 'node:http'
+import { createServer, type Server, type Socket } from 'node:net'
+
+/**
+ * The maximum number of connections that the kernel has opened and a service has not accepted yet; the kernel may have a lower
+ * one (`net.core.somaxconn`). With Node's 511, a client that opens thousands at once fills the queue, and the kernel drops the
+ * first packets of all others, who repeat them only after a second.
+ */
+export const listenBacklog = 4_096
+
+/**
+ * The number of listeners on one port. In a round of the event loop, Node accepts one connection of each. With a single one,
+ * a thousand connections of one client wait for a thousand rounds, and so does everybody who connects after them.
+ */
+const listeners = 16
+
+/** The options of `listen`, as far as this module sets them. */
+export interface ListenOptions {
+  host: string
+  port: number
+  backlog: number
+  reusePort: boolean
+}
+
+/** A server that listens. */
+export interface Listening {
+  port: number
+  /**
+   * Stops accepting connections on all listeners but the server's own, which the caller closes.
+   * @returns a promise that resolves when the connections of these listeners have ended; the server ends idle ones
+   */
+  close(): Promise<void>
+}
+
+/**
+ * Listens on a port with several listeners, where the system can share a port (Linux); otherwise with one.
+ * @param listen listens with the server itself; by default, its method
+ * @throws Error with the system's code if the port is in use
+ */
+export async function listenWidely(
+  server: Server,
+  { host, port }: Pick<ListenOptions, 'host' | 'port'>,
+  listen: (options: ListenOptions) => Promise<unknown> = async (options) => {
+    server.listen(options)
+    await once(server, 'listening')
+  },
+): Promise<Listening> {
+  const reusePort = process.platform === 'linux'
+  // Shared ports of the same user are never in use. A listener that does not share its port finds out.
+  if (reusePort && port !== 0) await assertFree(host, port)
+  await listen({ host, port, backlog: listenBacklog, reusePort })
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
+  const more: Server[] = []
+  try {
+    while (reusePort && more.length < listeners - 1) more.push(await listenFor(server, host, address.port))
+  } catch (cause) {
+    for (const one of more) one.close()
+    server.close()
+    throw cause
+  }
+  return {
+    port: address.port,
+    async close() {
+      await Promise.all(
+        more.map(async (one) => {
+          const closed = once(one, 'close')
+          one.close()
+          await closed
+        }),
+      )
+    },
+  }
+}
+
+async function assertFree(host: string, port: number): Promise<void> {
+  const probe = createServer()
+  probe.listen({ host, port })
+  await once(probe, 'listening')
+  const closed = once(probe, 'close')
+  probe.close()
+  await closed
+}
+
+/** Opens a further listener of a server, whose connections are the server's. */
+async function listenFor(server: Server, host: string, port: number): Promise<Server> {
+  // As in every server of node:http: a client may end its side of the connection before the response.
+  const one = createServer({ noDelay: true, allowHalfOpen: server instanceof HttpServer })
+  one.on('connection', (socket: Socket) => server.emit('connection', socket))
+  one.on('error', (error) => server.emit('error', error))
+  one.listen({ host, port, backlog: listenBacklog, reusePort: true })
+  await once(one, 'listening')
+  return one
+}
