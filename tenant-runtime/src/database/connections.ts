@@ -5,6 +5,7 @@ import type pg from 'pg'
 import { Results } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
 import { createClient } from './create-client.ts'
+import { LargeRows } from './large-rows.ts'
 import { guardMessages, type MessageGuard } from './message-guard.ts'
 import { PreparedStatements } from './prepared-statements.ts'
 import { connectToPrimary, reachPrimary } from './reach-primary.ts'
@@ -83,6 +84,7 @@ export class Connections {
   readonly streams: StreamSlots
   /** The memory for results. */
   readonly results: Results
+  readonly largeRows = new LargeRows()
   readonly #limits: ConnectionLimits
   readonly #now: () => number
   readonly #pools = new Map<string, Pool>()

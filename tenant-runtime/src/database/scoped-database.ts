@@ -213,7 +213,7 @@ export class ScopedDatabase {
       } catch (error) {
         return Promise.reject(error instanceof Error ? error : new Error('There is no room.', { cause: error }))
       }
-      return undefined
+      return this.#turnOf(more)
     }
     const abort = () => roundTrip.cancel(signal.reason)
     signal.addEventListener('abort', abort)
@@ -248,6 +248,11 @@ export class ScopedDatabase {
     return sql(setContext, ...contextSettings(this.#home.tenantId, context))
   }
 
+  /** Returns the wait for the turn of a row; undefined without one. */
+  #turnOf(bytes: number): Promise<void> | undefined {
+    return this.#connections.largeRows.begin(this.#home.tenantId, bytes)
+  }
+
   #openResult(isAnonymous: boolean): ArrivingResult {
     return this.#connections.results.open({ tenantId: this.#home.tenantId, isAnonymous })
   }
@@ -271,7 +276,10 @@ export class ScopedDatabase {
     const result = this.#openResult(isAnonymous)
     try {
       const roundTrip = new RoundTrip(statements, connection.prepared)
-      connection.guard.onRow = (bytes) => result.add(bytes)
+      connection.guard.onRow = (bytes) => {
+        const room = result.add(bytes)
+        return room === undefined ? this.#turnOf(bytes) : room.then(() => this.#turnOf(bytes))
+      }
       // node-postgres takes any object with `submit` and the handlers; its types name only `submit`.
       connection.client.query(roundTrip as unknown as pg.Submittable)
       const results = await roundTrip.done
