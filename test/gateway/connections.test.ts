@@ -1,6 +1,6 @@
 // Client addresses that hold many connections at the public server cost no other address an error.
 import { once } from 'node:events'
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { Agent, request as httpRequest, type ClientRequest, type IncomingMessage } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { addressKey } from '#gateway/clients/address-key.ts'
@@ -41,16 +41,20 @@ async function openIdle(t: Test, port: number, count: number, localAddress: stri
   return sockets
 }
 
-/** Sends requests whose responses never come. */
+/** Sends requests whose responses never come, at a time no more than an address may have connections without a head. */
 async function openBusy(t: Test, port: number, count: number, localAddress: string, open: () => number) {
   const before = open()
-  const requests = Array.from({ length: count }, () =>
-    httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang', localAddress })
-      .on('error', () => undefined)
-      .end(),
-  )
+  const requests: ClientRequest[] = []
   t.teardown(() => requests.forEach((request) => request.destroy()))
-  await until(() => open() === before + count, `${count} requests in progress`)
+  while (requests.length < count) {
+    for (let n = Math.min(limits.headsPerAddress, count - requests.length); n > 0; n--)
+      requests.push(
+        httpRequest({ agent: false, host: '127.0.0.1', port, path: '/t/acme/hang', localAddress })
+          .on('error', () => undefined)
+          .end(),
+      )
+    await until(() => open() === before + requests.length, `${requests.length} requests in progress`)
+  }
   return requests
 }
 

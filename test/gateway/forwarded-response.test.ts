@@ -56,7 +56,7 @@ function both(...effects: string[]): Effects {
 }
 
 const effects: Record<keyof typeof events, Effects> = {
-  queue: { received: [] },
+  queue: { received: [], queued: [] },
   admit: { received: [], queued: [] },
   waitFor: { admitted: [], forwarded: [] },
   proceed: { admitted: [], forwarded: [] },

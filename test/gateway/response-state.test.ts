@@ -57,7 +57,7 @@ function outcome(event: (state: ResponseState) => ResponseState, state: Response
 }
 
 const events: [string, (state: ResponseState) => ResponseState, Partial<Record<Phase, Outcome>>][] = [
-  ['queue', (state) => queue(state, wait), { received: 'queued', over: 'ignored' }],
+  ['queue', (state) => queue(state, wait), { received: 'queued', queued: 'queued', over: 'ignored' }],
   ['admit', (state) => admit(state), { received: 'admitted', queued: 'admitted', over: 'ignored' }],
   ['waitFor', (state) => waitFor(state, wait), { admitted: 'admitted', forwarded: 'forwarded', over: 'ignored' }],
   ['proceed', (state) => proceed(state), { admitted: 'admitted', forwarded: 'forwarded', over: 'ignored' }],

@@ -29,7 +29,7 @@ t.test('A request wakes its tenant, and is served when the tenant is ready', asy
   const responses = Array.from({ length: 5 }, (_, n) =>
     send(gateway.port, { path: `/t/acme/echo?${n}`, method: 'POST', body: `body ${n}` }),
   )
-  await until(async () => (await open(setting, route.tenant_id)) === 5)
+  await until(async () => (await open(setting, route.tenant_id)) === 5 && front.wakes.length > 0)
   t.same(new Set(front.wakes), new Set([route.tenant_id]))
   t.equal(upstream.seen.length, 0, 'nothing reached the runtime')
   await put({ ...route, generation: 2, phase: 'ready' })

@@ -4,11 +4,12 @@ import {
   basePathHeader,
   internalTokenHeader,
   isInternalToken,
+  RequestTurns,
   rejectedHeader,
   tenantHeader,
   type InternalToken,
 } from '@tenantry/contract'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
 import { anonymous, type RlsContext } from '../tenancy/rls-context.ts'
@@ -25,6 +26,7 @@ export function addTenantScope(
   app: FastifyInstance,
   { internalToken, tenantOf, authenticator }: TenantScopeOptions,
 ): void {
+  const turns = new RequestTurns()
   // Fastify requires declared members. The hook below sets them before any handler reads them.
   app.decorateRequest('tenant', null as never)
   app.decorateRequest('rls', null as never)
@@ -44,6 +46,7 @@ export function addTenantScope(
     const tenant = typeof tenantId === 'string' ? tenantOf(tenantId) : undefined
     if (tenant === undefined) throw new RuntimeError('TENANT_UNKNOWN', 'This runtime does not serve the tenant yet.')
     request.tenant = tenant
+    if (!turns.begins(tenant.id)) await awaitTurn(turns, request)
     const basePath = request.headers[basePathHeader]
     request.basePath = typeof basePath === 'string' ? basePath : ''
     // A preflight has no credentials. A signed URL needs none, and any others are ignored.
@@ -60,6 +63,16 @@ export function addTenantScope(
   app.addHook('onSend', async (request, reply) => {
     if (!request.admitted && reply.statusCode >= 400) reply.header(rejectedHeader, '1')
   })
+}
+
+/** Waits until it is the request's turn. One whose sender has left uses none. */
+function awaitTurn(turns: RequestTurns, { tenant, raw }: FastifyRequest): Promise<void> {
+  return new Promise((resolve) =>
+    turns.wait(tenant.id, () => {
+      resolve()
+      return !raw.destroyed
+    }),
+  )
 }
 
 function checkAccess(access: Access, context: RlsContext): void {
