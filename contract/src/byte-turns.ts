@@ -18,7 +18,7 @@ interface Turn {
 }
 
 /** The chunks of one body whose size its sender chooses, so that many small ones count as a large one does. */
-export class CountedChunks {
+export class BodyChunks {
   #bytes = 0
 
   /**
@@ -28,9 +28,9 @@ export class CountedChunks {
   add(bytes: number): number {
     this.#bytes += Math.max(bytes, minChunkBytes)
     if (this.#bytes < minCountedBytes) return 0
-    const counted = this.#bytes
+    const due = this.#bytes
     this.#bytes = 0
-    return counted
+    return due
   }
 }
 

@@ -12,7 +12,7 @@ export const listenBacklog = 4_096
 
 /**
  * The number of listeners on one port. In a round of the event loop, Node accepts one connection of each. With a single one,
- * a thousand connections of one client wait for a thousand rounds, and so does everybody who connects after them.
+ * a thousand connections of one client wait for a thousand rounds, and so do all clients that connect after them.
  */
 const listeners = 16
 

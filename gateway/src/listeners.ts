@@ -12,7 +12,7 @@ interface Listener {
   host: string
   /** The port; 0 selects a free one. */
   port: number
-  /** Whether anybody may connect, so that many connections may be opened at once. */
+  /** Whether any client may connect, so that many connections may be opened at once. */
   isPublic?: boolean
 }
 

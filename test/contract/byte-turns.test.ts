@@ -1,7 +1,7 @@
 // The bodies of a tenant with many connections pass in turns, and another tenant's pass in each round.
 import { setImmediate as round } from 'node:timers/promises'
 import t from 'tap'
-import { ByteTurns, CountedChunks } from '#contract/byte-turns.ts'
+import { ByteTurns, BodyChunks } from '#contract/byte-turns.ts'
 
 const chunk = 64 * 1024
 
@@ -64,7 +64,7 @@ t.test('A body that has ended leaves its turn to others', async (t) => {
 })
 
 t.test('Many small chunks of one body count as a large one does', (t) => {
-  const chunks = new CountedChunks()
+  const chunks = new BodyChunks()
   t.same(
     [1, 1, 1].map((bytes) => chunks.add(bytes)),
     [0, 0, 0],

@@ -53,11 +53,11 @@ function readRemaining(
     socket.off('close', over)
   }
   request.on('data', (chunk: Buffer) => {
-    const { arrived, counted } = arrivedBytes.chunk(chunk.length)
+    const { arrived, due } = arrivedBytes.chunk(chunk.length)
     remaining -= arrived
     timer.refresh()
     if (remaining < 0 || arrivedBytes.isMostlyFraming) giveUp()
-    turns.add(tenantId, counted)
+    turns.add(tenantId, due)
     if (!turns.isOver(tenantId)) return
     request.pause()
     leaveTurn = turns.wait(tenantId, () => request.resume())

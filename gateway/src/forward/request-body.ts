@@ -99,7 +99,7 @@ export class RequestBody extends Readable {
     const { passed, share, turns, tenantId } = this.#options
     this.#timer?.refresh()
     passed.add(chunk.length)
-    turns.add(tenantId, this.#arrived.chunk(chunk.length).counted)
+    turns.add(tenantId, this.#arrived.chunk(chunk.length).due)
     if (this.#arrived.isMostlyFraming) {
       this.#options.onRejected(rejections.chunksTooSmall)
       return

@@ -1,4 +1,4 @@
-// Turns for large rows. A row of megabytes, such as a whole response, is decoded and sent in one piece, which takes some
+// Turns for large rows. A row of megabytes, such as a whole response, is decoded and sent as a whole, which takes some
 // milliseconds for each. Their sum must not delay all other requests, so that only so many bytes of them begin to arrive in a
 // round of the event loop, however many connections have one. Tenants take turns.
 

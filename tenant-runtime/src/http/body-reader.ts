@@ -2,7 +2,7 @@
 // larger than its sender may send, or that arrives too slowly.
 import type { FastifyRequest } from 'fastify'
 import type { Readable } from 'node:stream'
-import { ByteTurns, CountedChunks } from '@tenantry/contract'
+import { ByteTurns, BodyChunks } from '@tenantry/contract'
 import { noRoom, type Bounds } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
 import { CollectedBytes } from './collected-bytes.ts'
@@ -117,7 +117,7 @@ export class BodyReader {
   #receive(payload: Readable, turn: string, onChunk: (chunk: Buffer, received: number) => void): Promise<Buffer> {
     return new Promise((resolve, reject) => {
       const collected = new CollectedBytes()
-      const counted = new CountedChunks()
+      const bodyChunks = new BodyChunks()
       let leaveTurn = () => {}
       const body: ArrivingBody = {
         begun: this.#now(),
@@ -133,7 +133,7 @@ export class BodyReader {
         try {
           onChunk(chunk, body.received)
           collected.add(chunk)
-          this.#turns.add(turn, counted.add(chunk.length))
+          this.#turns.add(turn, bodyChunks.add(chunk.length))
           if (!this.#turns.isOver(turn)) return
           payload.pause()
           leaveTurn = this.#turns.wait(turn, () => payload.resume())

@@ -38,7 +38,7 @@ export interface MeasureDeps {
 }
 
 /** Duration of an attack without an end of its own, in milliseconds. */
-const attackMilliseconds = effort({ small: 1_000, full: 10_000 })
+const attackMilliseconds = effort({ small: 1_000, full: 30_000 })
 /** A busy machine shows the attacker the outcome later. */
 const maxWatchMilliseconds = 30_000
 /** This time without failures and slow requests is normal. */

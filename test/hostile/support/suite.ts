@@ -27,7 +27,7 @@ export const platformEnvironment: Record<string, string> = isFull
 const attackerPriority = 10
 
 /** Time limit of a whole run. */
-export const timeout = 3_600_000
+export const timeout = 7_200_000
 
 export interface SuiteOutcome {
   outcomes: Outcome[]
