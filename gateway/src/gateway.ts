@@ -233,6 +233,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
         { err: error, tenant: call.route.tenant_id, request: call.requestId },
         'A runtime failed to respond to a request.',
       ),
+    onDefect: onError,
   })
   const reports = new LimitedReports(options.elapsed)
   const publicServer = createPublicServer({
@@ -245,7 +246,6 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
       if (reports.isDue(address))
         log.warn({ address }, 'A client address has the maximum number of connections. Further ones are closed.')
     },
-    onError,
   })
   const relay = new Relay({ controlUrl, routes, tokens, limits })
   const egressProxy =

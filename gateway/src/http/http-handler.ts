@@ -44,6 +44,8 @@ export interface HttpHandlerOptions extends ForwarderOptions {
   shares: RequestShares
   bodies: BodyBudget
   turns: ByteTurns
+  /** Called for a defect of the gateway. */
+  onDefect: (error: Error) => void
   /** Undefined when no request is logged. */
   accessLog?: AccessLog
   newRequestId: () => string
@@ -167,8 +169,21 @@ export class HttpHandler {
     if (this.#requestTurns.begins(route.tenant_id)) begin()
     else {
       forwarded.queue(noAbort)
-      this.#requestTurns.wait(route.tenant_id, begin)
+      this.#requestTurns.wait(route.tenant_id, () => {
+        try {
+          return begin()
+        } catch (cause) {
+          this.fail(request, cause)
+          return true
+        }
+      })
     }
+  }
+
+  /** Ends the connection of a request on which a defect of the gateway occurred, and no other. */
+  fail(request: IncomingMessage, cause: unknown): void {
+    this.#options.onDefect(new Error('The gateway failed to handle a request.', { cause }))
+    request.socket.destroy()
   }
 
   /**

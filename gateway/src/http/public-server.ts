@@ -17,7 +17,6 @@ interface PublicServerOptions {
   elapsed: () => number
   /** Called for a connection that is closed because its address has the maximum. */
   onRejected: (address: string) => void
-  onError: (error: Error) => void
 }
 
 /** The milliseconds for which a rejected connection stays open so that the client can read the response. */
@@ -81,9 +80,7 @@ export function createPublicServer(options: PublicServerOptions): Server {
     try {
       handler.handle(request, response, connection, mode)
     } catch (cause) {
-      // A defect ends only the connection on which it occurs.
-      options.onError(new Error('The gateway failed to handle a request.', { cause }))
-      request.socket.destroy()
+      handler.fail(request, cause)
     }
   }
   server.on('request', (request, response) => handle(request, response, 'ordinary'))
