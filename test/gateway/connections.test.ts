@@ -160,7 +160,9 @@ t.test('When no address holds more than its share, a full table rejects a new cl
 t.test('Connections without a whole head have a maximum for an address, and in all', async (t) => {
   const { gateway, add } = await startSetting(t, { limits })
   await add('acme')
-  const first = await openMany(t, gateway.port, 12, attacker)
+  // Connections that are opened together are accepted in any order.
+  const first: Socket[] = []
+  for (let nth = 0; nth < 12; nth++) first.push(...(await openMany(t, gateway.port, 1, attacker)))
   t.equal(await countOpen(first, limits.headsPerAddress), limits.headsPerAddress)
   t.same(
     first.map(({ closed }) => closed),
