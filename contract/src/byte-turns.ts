@@ -1,6 +1,7 @@
 // Turns for the bytes of bodies. The event loop reads up to megabytes of each connection before it continues with the next
 // one. In one round of the loop, a tenant therefore passes only so many bytes, however many connections it has, so that its
 // bodies do not delay the requests of others.
+import { NextRound } from './next-round.ts'
 
 /** Bytes that a tenant may pass in one round. At this size, a round takes less than a millisecond. */
 const bytesPerTurn = 256 * 1024
@@ -38,8 +39,7 @@ export class BodyChunks {
 export class ByteTurns {
   /** The tenants with bytes in this round, or with bodies that wait. */
   readonly #turns = new Map<string, Turn>()
-  readonly #milliseconds: number
-  #isScheduled = false
+  readonly #round: NextRound
   #isResuming = false
 
   /**
@@ -47,7 +47,7 @@ export class ByteTurns {
    * @param milliseconds the duration of a round; by default, it is one of the event loop
    */
   constructor(milliseconds = 0) {
-    this.#milliseconds = milliseconds
+    this.#round = new NextRound(() => this.#nextRound(), milliseconds)
   }
 
   /** Counts bytes that a tenant's body has received or sent. */
@@ -81,20 +81,12 @@ export class ByteTurns {
     if (turn === undefined) {
       turn = { bytes: 0, waiting: new Set() }
       this.#turns.set(tenantId, turn)
-      this.#schedule()
+      this.#round.schedule()
     }
     return turn
   }
 
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    if (this.#milliseconds === 0) setImmediate(this.#nextRound)
-    else setTimeout(this.#nextRound, this.#milliseconds)
-  }
-
-  readonly #nextRound = (): void => {
-    this.#isScheduled = false
+  #nextRound(): void {
     for (const [tenantId, turn] of this.#turns) {
       const next = [...turn.waiting.values().take(chunksPerTurn)]
       if (turn.bytes === 0 && next.length === 0) this.#turns.delete(tenantId)
@@ -106,6 +98,6 @@ export class ByteTurns {
       }
       this.#isResuming = false
     }
-    if (this.#turns.size > 0) this.#schedule()
+    if (this.#turns.size > 0) this.#round.schedule()
   }
 }

@@ -42,46 +42,45 @@ export interface Listening {
 export async function listenWidely(
   server: Server,
   { host, port }: Pick<ListenOptions, 'host' | 'port'>,
-  listen: (options: ListenOptions) => Promise<unknown> = async (options) => {
-    server.listen(options)
-    await once(server, 'listening')
-  },
+  listen: (options: ListenOptions) => Promise<unknown> = (options) => open(server, options),
 ): Promise<Listening> {
   const reusePort = process.platform === 'linux'
   // Shared ports of the same user are never in use. A listener that does not share its port finds out.
   if (reusePort && port !== 0) await assertFree(host, port)
   await listen({ host, port, backlog: listenBacklog, reusePort })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
+  const shared = portOf(server)
   const more: Server[] = []
   try {
-    while (reusePort && more.length < listeners - 1) more.push(await listenFor(server, host, address.port))
+    while (reusePort && more.length < listeners - 1) more.push(await listenFor(server, host, shared))
   } catch (cause) {
     for (const one of more) one.close()
     server.close()
     throw cause
   }
   return {
-    port: address.port,
+    port: shared,
     async close() {
-      await Promise.all(
-        more.map(async (one) => {
-          const closed = once(one, 'close')
-          one.close()
-          await closed
-        }),
-      )
+      await Promise.all(more.map(close))
     },
   }
 }
 
+/**
+ * Listens on a port with the server's own listener only.
+ * @throws Error with the system's code if the port is in use
+ */
+export async function listenOnce(
+  server: Server,
+  { host, port }: Pick<ListenOptions, 'host' | 'port'>,
+): Promise<Listening> {
+  await open(server, { host, port, backlog: listenBacklog, reusePort: false })
+  return { port: portOf(server), close: () => Promise.resolve() }
+}
+
 async function assertFree(host: string, port: number): Promise<void> {
   const probe = createServer()
-  probe.listen({ host, port })
-  await once(probe, 'listening')
-  const closed = once(probe, 'close')
-  probe.close()
-  await closed
+  await open(probe, { host, port, backlog: listenBacklog, reusePort: false })
+  await close(probe)
 }
 
 /** Opens a further listener of a server, whose connections are the server's. */
@@ -90,7 +89,24 @@ async function listenFor(server: Server, host: string, port: number): Promise<Se
   const one = createServer({ noDelay: true, allowHalfOpen: server instanceof HttpServer })
   one.on('connection', (socket: Socket) => server.emit('connection', socket))
   one.on('error', (error) => server.emit('error', error))
-  one.listen({ host, port, backlog: listenBacklog, reusePort: true })
-  await once(one, 'listening')
+  await open(one, { host, port, backlog: listenBacklog, reusePort: true })
   return one
+}
+
+async function open(server: Server, options: ListenOptions): Promise<void> {
+  server.listen(options)
+  await once(server, 'listening')
+}
+
+/** Stops listening, and waits until all connections have ended. */
+async function close(server: Server): Promise<void> {
+  const closed = once(server, 'close')
+  server.close()
+  await closed
+}
+
+function portOf(server: Server): number {
+  const address = server.address()
+  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
+  return address.port
 }

@@ -1,6 +1,7 @@
 // Turns for the requests of tenants. Clients can send thousands of requests at the same moment, and the event loop would begin
 // all of them before it continues with anything else. In one round of the loop, a tenant therefore begins only so many, so that
 // the requests of others pass between them.
+import { NextRound } from './next-round.ts'
 
 /** Requests of a tenant that begin in one round. To begin one takes a tenth of a millisecond. */
 const requestsPerRound = 16
@@ -15,7 +16,7 @@ interface Turn {
 export class RequestTurns {
   /** The tenants with requests that have begun in this round, or that wait. */
   readonly #turns = new Map<string, Turn>()
-  #isScheduled = false
+  readonly #round = new NextRound(() => this.#nextRound())
   /** The number of requests of all tenants that wait. */
   waiting = 0
 
@@ -25,7 +26,7 @@ export class RequestTurns {
     if (turn === undefined) {
       turn = { begun: 0, waiting: new Set() }
       this.#turns.set(tenantId, turn)
-      this.#schedule()
+      this.#round.schedule()
     }
     if (turn.begun >= requestsPerRound || turn.waiting.size > 0) return false
     turn.begun++
@@ -48,14 +49,7 @@ export class RequestTurns {
     return this.#turns.get(tenantId)?.waiting.size ?? 0
   }
 
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(this.#nextRound)
-  }
-
-  readonly #nextRound = (): void => {
-    this.#isScheduled = false
+  #nextRound(): void {
     for (const [tenantId, turn] of this.#turns) {
       turn.begun = 0
       for (const begin of turn.waiting) {
@@ -66,6 +60,6 @@ export class RequestTurns {
       }
       if (turn.begun === 0 && turn.waiting.size === 0) this.#turns.delete(tenantId)
     }
-    if (this.#turns.size > 0) this.#schedule()
+    if (this.#turns.size > 0) this.#round.schedule()
   }
 }

@@ -2,7 +2,7 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { Server as SocketServer } from 'node:net'
-import { listenBacklog, listenWidely, type Listening } from '@tenantry/contract'
+import { listenOnce, listenWidely, type Listening } from '@tenantry/contract'
 
 const sweepMilliseconds = 50
 
@@ -24,22 +24,16 @@ interface Listener {
 export async function listenOnAll(all: readonly (Listener | undefined)[]): Promise<(Listening | undefined)[]> {
   const listening: (Listening | undefined)[] = []
   try {
-    for (const one of all) listening.push(one && (await listen(one)))
+    for (const one of all) {
+      const listen = one?.isPublic === true ? listenWidely : listenOnce
+      listening.push(one && (await listen(one.server, one)))
+    }
   } catch (cause) {
     for (const one of all) one?.server.close()
     for (const one of listening) void one?.close()
     throw cause
   }
   return listening
-}
-
-async function listen({ server, host, port, isPublic = false }: Listener): Promise<Listening> {
-  if (isPublic) return listenWidely(server, { host, port })
-  server.listen({ port, host, backlog: listenBacklog })
-  await once(server, 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('The server does not listen on a port.')
-  return { port: address.port, close: () => Promise.resolve() }
 }
 
 /** Accepts nothing new, ends idle and live connections, and destroys the remaining ones after the grace period. */

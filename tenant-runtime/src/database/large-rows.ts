@@ -1,6 +1,7 @@
 // Turns for large rows. A row of megabytes, such as a whole response, is decoded and sent as a whole, which takes some
 // milliseconds for each. Their sum must not delay all other requests, so that only so many bytes of them begin to arrive in a
 // round of the event loop, however many connections have one. Tenants take turns.
+import { NextRound } from '@tenantry/contract'
 
 /** The size of a row in bytes from which it waits for its turn. */
 const largeBytes = 128 * 1024
@@ -15,15 +16,15 @@ interface WaitingRow {
 export class LargeRows {
   /** The rows that wait, by tenant. The tenant whose turn is next is the first. */
   readonly #waiting = new Map<string, WaitingRow[]>()
-  /** The bytes that have begun, less those of the rounds since. */
+  /** The bytes that have begun, less those of the rounds since. While it is 0, no row waits. */
   #debt = 0
-  #isScheduled = false
+  readonly #round = new NextRound(() => this.#nextRound())
 
   /** Returns undefined if a row may arrive now, otherwise a promise that resolves when it may. */
   begin(tenantId: string, bytes: number): Promise<void> | undefined {
     if (bytes < largeBytes) return undefined
-    this.#schedule()
-    if (this.#debt <= 0 && this.#waiting.size === 0) {
+    this.#round.schedule()
+    if (this.#debt === 0) {
       this.#debt += bytes
       return undefined
     }
@@ -35,17 +36,10 @@ export class LargeRows {
     })
   }
 
-  #schedule(): void {
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(this.#nextRound)
-  }
-
-  readonly #nextRound = (): void => {
-    this.#isScheduled = false
+  #nextRound(): void {
     this.#debt = Math.max(0, this.#debt - bytesPerRound)
-    while (this.#debt === 0 && this.#waiting.size > 0) this.#beginNext()
-    if (this.#debt > 0) this.#schedule()
+    if (this.#debt === 0) this.#beginNext()
+    if (this.#debt > 0) this.#round.schedule()
   }
 
   #beginNext(): void {

@@ -2,7 +2,7 @@
 // larger than its sender may send, or that arrives too slowly.
 import type { FastifyRequest } from 'fastify'
 import type { Readable } from 'node:stream'
-import { ByteTurns, BodyChunks } from '@tenantry/contract'
+import { BodyChunks, ByteTurns } from '@tenantry/contract'
 import { noRoom, type Bounds } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
 import { CollectedBytes } from './collected-bytes.ts'
@@ -25,7 +25,7 @@ export const defaultBodyPace: BodyPace = { interval: 10_000, minBytes: 8_192, ma
 
 interface ArrivingBody {
   begun: number
-  received: number
+  readonly received: number
   /** The value of `received` at the last check; undefined before the first one. */
   checked: number | undefined
   fail(error: RuntimeError): void
@@ -121,7 +121,9 @@ export class BodyReader {
       let leaveTurn = () => {}
       const body: ArrivingBody = {
         begun: this.#now(),
-        received: 0,
+        get received() {
+          return collected.length
+        },
         checked: undefined,
         fail: (error) => {
           leave()
@@ -129,9 +131,8 @@ export class BodyReader {
         },
       }
       const data = (chunk: Buffer) => {
-        body.received += chunk.length
         try {
-          onChunk(chunk, body.received)
+          onChunk(chunk, collected.length + chunk.length)
           collected.add(chunk)
           this.#turns.add(turn, bodyChunks.add(chunk.length))
           if (!this.#turns.isOver(turn)) return
