@@ -32,7 +32,7 @@ type Floor = Awaited<ReturnType<typeof bareBackup>>
 
 export async function figures(
   report: Report,
-  size: Size = { megabytes: 200, rounds: 3, seconds: 10 },
+  size: Size = { megabytes: 1_000, rounds: 3, seconds: 10 },
 ): Promise<Figures> {
   // Next to the project, where an installation's own data is.
   const scratch = await mkdtemp(join(import.meta.dirname, '..', '.tenantry-bench-'))
@@ -129,8 +129,12 @@ async function duringBackups(
   for (let round = 0; round < rounds; round++) {
     times.quiet.push(await p99())
     const during = new AbortController()
-    const [busy] = await Promise.all([p99().finally(() => during.abort()), takeBackups(scene, id, during.signal)])
+    const [busy, backups] = await Promise.all([
+      p99().finally(() => during.abort()),
+      takeBackups(scene, id, during.signal),
+    ])
     times.busy.push(busy)
+    for (const backup of backups) await scene.remove(backup)
   }
   reportRounds(report, `${name}, p99 in ms`, times, 1)
   return {
@@ -140,13 +144,12 @@ async function duringBackups(
   }
 }
 
-/** Takes backups until the signal aborts. */
-async function takeBackups(scene: BackupScene, id: string, signal: AbortSignal): Promise<void> {
+/** Takes backups until the signal aborts. @returns their IDs */
+async function takeBackups(scene: BackupScene, id: string, signal: AbortSignal): Promise<string[]> {
   const isOver = () => signal.aborted
-  while (!isOver()) {
-    const backup = await scene.perform(`/v1/tenants/${id}/backups`)
-    await scene.remove(backup.id)
-  }
+  const backups: string[] = []
+  while (!isOver()) backups.push((await scene.perform(`/v1/tenants/${id}/backups`)).id)
+  return backups
 }
 
 function overwriting({ headers, ...location }: PacedRequest['location']): PacedRequest['location'] {

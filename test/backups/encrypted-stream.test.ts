@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { seed } from '#test/support/effort.ts'
 import { chunkBytes, decrypted, encrypted } from '#control-plane/backups/encrypted-stream.ts'
+import { releaseMemory } from '#control-plane/backups/release-memory.ts'
 
 const key = randomBytes(32)
 const context = 'b1/database'
@@ -44,6 +45,29 @@ t.test('decryption returns the plain bytes, for any chunks', async (t) => {
     ),
     { numRuns: 40, seed },
   )
+})
+
+t.test('each chunk of a source is passed on after its use, and may be freed then', async (t) => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.uint8Array({ maxLength: 200_000 }), { maxLength: 6 }), async (parts) => {
+      const plain = Buffer.concat(parts)
+      const sources = parts.map((part) => new Uint8Array(part))
+      const sealed = new Uint8Array(await whole(encrypted(partsOf(...sources), key, context, releaseMemory)))
+      const opened = await whole(decrypted(partsOf(sealed.slice(0, 30), sealed.slice(30)), key, context, releaseMemory))
+      return opened.equals(plain)
+    }),
+    { numRuns: 40, seed },
+  )
+  const used: Uint8Array[] = []
+  const sources = [randomBytes(chunkBytes), randomBytes(chunkBytes), randomBytes(10)]
+  const chunks = encrypted(partsOf(...sources), key, context, (chunk) => used.push(chunk))
+  const usedBefore: number[] = []
+  for await (const chunk of chunks) {
+    t.ok(chunk)
+    usedBefore.push(used.length)
+  }
+  t.same(usedBefore, [0, 0, 0, 1, 1, 2, 2].slice(0, usedBefore.length))
+  t.same(used, sources.slice(0, 2), 'the last chunk ends with the stream')
 })
 
 t.test('the same plain bytes are never encrypted to the same bytes', async (t) => {

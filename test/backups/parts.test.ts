@@ -1,5 +1,5 @@
 // Tests of the parts of a backup in a directory, and of the lists by which a copy is compared with its backup.
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { mkdtemp, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,6 +17,7 @@ import { compareContent, compareObjects, settledSequences } from '#control-plane
 import { linesOf } from '#control-plane/backups/lines.ts'
 import { manifestHash } from '#control-plane/backups/manifest.ts'
 import { openFiles } from '#control-plane/backups/parts.ts'
+import { releaseMemory } from '#control-plane/backups/release-memory.ts'
 import { createTextPipe } from '#control-plane/backups/text-pipe.ts'
 import { manifestOf } from './support/targets.ts'
 
@@ -151,6 +152,24 @@ t.test('a watched archive passes unchanged, and each of its files is reported', 
     ))
       t.ok(chunk)
   }, /not this one/)
+})
+
+t.test('the files of a watched archive are hashed even if its chunks are freed at once', async (t) => {
+  const tar = pack()
+  const content = randomBytes(3_000_000)
+  tar.entry({ name: 'aa/aaaa' }, content)
+  tar.finalize()
+  const seen: string[] = []
+  async function* chunks() {
+    for await (const chunk of tar) yield new Uint8Array(chunk as Buffer)
+  }
+  let bytes = 0
+  for await (const chunk of watchedArchive(chunks(), async ({ sha256 }) => void seen.push(sha256))) {
+    bytes += chunk.length
+    releaseMemory(chunk)
+  }
+  t.ok(bytes > content.length)
+  t.same(seen, [createHash('sha256').update(content).digest('hex')])
 })
 
 t.test('a full text pipe keeps the order of lines, and passes its error on', async (t) => {

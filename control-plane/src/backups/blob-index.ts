@@ -25,7 +25,10 @@ export function readIndexLine(line: string): BlobEntry {
   return { id, size: Number(size), sha256 }
 }
 
-/** Yields an archive unchanged and reports each file in it once all of the file has passed. */
+/**
+ * Yields an archive unchanged and reports each file in it once all of the file has passed. The chunks are copies, which the
+ * caller may free.
+ */
 export async function* watchedArchive(
   archive: AsyncIterable<Uint8Array>,
   seen: (blob: BlobEntry) => Promise<void>,
@@ -49,7 +52,7 @@ export async function* watchedArchive(
   try {
     for await (const chunk of archive) {
       if (!reader.write(chunk)) await Promise.race([drained(reader), reading])
-      yield chunk
+      yield Buffer.from(chunk)
     }
     reader.end(undefined)
     await reading

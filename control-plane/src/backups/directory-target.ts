@@ -19,7 +19,7 @@ const entryName = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.making|\.rem
 const readBytes = 1024 * 1024
 const writeBytes = 1024 * 1024
 /** Bytes that a sync of another file on the same disk, such as a tenant's upload, may have to wait for. */
-const syncBytes = 8 * 1024 * 1024
+const syncBytes = 1024 * 1024
 /** The name of the target in the directory TENANTRY_BACKUPS. */
 export const defaultName = 'directory'
 

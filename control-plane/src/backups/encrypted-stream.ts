@@ -19,22 +19,27 @@ export const chunkBytes = 64 * 1024
 export const keyBytes = 32
 const maxBuffers = 8
 
+/** Receives a chunk that a stream has used, for example to free its memory. */
+type AfterUse = (chunk: Uint8Array) => void
+
 /**
  * Encrypts a part.
  * @param key 32 bytes
  * @param context identifies the part: `<backup id>/<name>`
+ * @param afterUse called with chunks of the source that are encrypted
  */
 export async function* encrypted(
   source: AsyncIterable<Uint8Array>,
   key: Uint8Array,
   context: string,
+  afterUse: AfterUse = () => undefined,
 ): AsyncGenerator<Buffer, undefined> {
   const salt = randomBytes(saltBytes)
   const chunkKey = keyOf(key, salt, context)
   yield Buffer.concat([magic, salt])
   let number = 0
   // The last chunk is known only at the end, so one chunk is always held back.
-  for await (const { buffers, isLast } of sized(source, chunkBytes)) {
+  for await (const { buffers, isLast } of sized(source, chunkBytes, chunkBytes, afterUse)) {
     const cipher = createCipheriv(algorithm, chunkKey, nonceOf(number++, isLast))
     for (const buffer of buffers) yield cipher.update(buffer)
     cipher.final()
@@ -44,16 +49,18 @@ export async function* encrypted(
 
 /**
  * Decrypts a part. The chunks before an error are authentic.
+ * @param afterUse called with chunks of the source that are decrypted
  * @throws BackupError DAMAGED at the first chunk that does not decrypt
  */
 export async function* decrypted(
   source: AsyncIterable<Uint8Array>,
   key: Uint8Array,
   context: string,
+  afterUse: AfterUse = () => undefined,
 ): AsyncGenerator<Buffer, undefined> {
   let chunkKey: Buffer | undefined
   let number = 0
-  for await (const { buffers, isLast } of sized(source, chunkBytes + tagBytes, headerBytes)) {
+  for await (const { buffers, isLast } of sized(source, chunkBytes + tagBytes, headerBytes, afterUse)) {
     if (chunkKey === undefined) {
       const bytes = Buffer.concat(buffers)
       if (bytes.length < headerBytes || !bytes.subarray(0, magic.length).equals(magic)) throw damaged(context)
@@ -124,15 +131,18 @@ interface Chunk {
 /**
  * Divides a stream into chunks of `size` bytes, the first of `firstSize`. The last chunk has the rest; there is always
  * one.
+ * @param afterUse called with each chunk of the source when the chunk with its last byte was used
  */
 async function* sized(
   source: AsyncIterable<Uint8Array>,
   size: number,
-  firstSize = size,
+  firstSize: number,
+  afterUse: AfterUse,
 ): AsyncGenerator<Chunk, undefined> {
   let wanted = firstSize
   let gathered: Uint8Array[] = []
   let length = 0
+  let used: Uint8Array[] = []
   for await (const bytes of source) {
     let rest = bytes
     // A full chunk is yielded only once more bytes have arrived.
@@ -140,11 +150,14 @@ async function* sized(
       const taken = wanted - length
       if (taken > 0) gathered.push(rest.subarray(0, taken))
       yield { buffers: few(gathered), isLast: false }
+      used.forEach(afterUse)
+      used = []
       rest = rest.subarray(taken)
       gathered = []
       length = 0
       wanted = size
     }
+    used.push(bytes)
     if (rest.length === 0) continue
     gathered.push(rest)
     length += rest.length

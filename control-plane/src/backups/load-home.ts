@@ -61,7 +61,7 @@ export async function loadDatabase(
   { manifest, files, location, login, newId, migrations, onComplaint }: LoadHome,
   signal: AbortSignal,
 ): Promise<void> {
-  const { tenant_id: schema, home } = manifest
+  const { tenant_id: schema, home, row_hash: rowHash = 'md5' } = manifest
   await asSuperuser(
     location,
     location.database,
@@ -74,7 +74,9 @@ export async function loadDatabase(
   }
   await section('pre-data')
   await section('data')
-  await inFactSession(location, signal, async (query) => compareContent(home, await readContent(schema, query)))
+  await inFactSession(location, signal, async (query) =>
+    compareContent(home, await readContent(schema, query, rowHash)),
+  )
   await asLogin(location, login, freshCountersSql(schema), signal)
   if (newId !== undefined) {
     await asLogin(location, login, `${retagSql(schema, newId)};\n${renumberEventsSql(schema)}`, signal)

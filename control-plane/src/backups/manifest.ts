@@ -39,9 +39,11 @@ const Manifest = Type.Object({
   format: Type.Literal(formatVersion),
   /**
    * The form of the part `database`, and of the hashes of tables: frames for tenants that share a database, otherwise what `pg_dump`
-   * writes. In `frames-2`, the hash of a table is a sum over its rows as COPY writes them. Otherwise it is `hashSumSql`.
+   * writes. In `frames-2`, the hash of a table is a sum over its rows as COPY writes them. Otherwise it is `hashSumSql`, unless
+   * `row_hash` names another one.
    */
   database_format: Type.Optional(Type.Enum(['frames', 'frames-2'])),
+  row_hash: Type.Optional(Type.Literal('hashtext')),
   backup_id: Type.String(),
   tenant_id: Type.String(),
   tenant_name: Type.String(),

@@ -19,9 +19,9 @@ export type BackupFiles = ReturnType<typeof openFiles>
 export function openFiles(target: PartStore, backupId: string, key: Uint8Array, signal: AbortSignal) {
   let bytes = 0
   const context = (name: string) => `${backupId}/${name}`
-  const read = (name: string) => decrypted(target.read(backupId, name, signal), key, context(name))
+  const read = (name: string) => decrypted(target.read(backupId, name, signal), key, context(name), releaseMemory)
   const write = async (name: string, content: AsyncIterable<Uint8Array>) => {
-    bytes += await target.write(backupId, name, encrypted(content, key, context(name)), signal)
+    bytes += await target.write(backupId, name, encrypted(content, key, context(name), releaseMemory), signal)
   }
   const manifestText = async () => {
     const chunks: Buffer[] = []
@@ -37,6 +37,7 @@ export function openFiles(target: PartStore, backupId: string, key: Uint8Array, 
     /** Returns the bytes in the target so far. */
     bytes: (): number => bytes,
 
+    /** Writes a part. The memory of its chunks is freed. */
     async write(name: PartName, content: AsyncIterable<Uint8Array>): Promise<Part> {
       const hash = createHash('sha256')
       let size = 0

@@ -51,7 +51,7 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
     )
     const [name = '', version = ''] = snapshot.split(' ')
     const takenAt = (options.takenAt ?? clock.now()).toISOString()
-    const facts = await readFacts(tenant.id, session.rows)
+    const facts = await readFacts(tenant.id, session.rows, 'hashtext')
     await step('database')
     const database = await files.write(
       'database',
@@ -73,6 +73,7 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
     await session.close()
     const { parts, blobs } = await takeBlobs(location, lists, files, signal)
     return await completeBackup(options, {
+      row_hash: 'hashtext',
       taken_at: takenAt,
       postgres_version: version,
       parts: [database, ...parts],
@@ -113,7 +114,7 @@ function dumpCommand(database: string, schema: string, snapshot: string): string
     '-d',
     database,
     '--format=custom',
-    '--compress=zstd:3',
+    '--compress=zstd:1',
     `--snapshot=${snapshot}`,
     `--schema=${schema}`,
     '--strict-names',
@@ -141,6 +142,8 @@ async function takeBlobs(
     [
       'tar',
       '--create',
+      // Each write is a frame of the Engine: as large as a pipe.
+      '--blocking-factor=128',
       '--directory',
       location.blobs,
       '--no-recursion',

@@ -19,6 +19,8 @@ interface TakeShared extends BackupInProgress {
   runtime: RuntimeFiles
 }
 
+const maxCopiedBytes = 4_096
+
 interface StoredFile {
   id: string
   size: number
@@ -97,7 +99,7 @@ async function takeFiles(
     filling,
     ...(['files', 'index'] as const).map((name) =>
       files
-        .write(name, name === 'files' ? (archive as unknown as AsyncIterable<Uint8Array>) : index.content)
+        .write(name, name === 'files' ? ownChunks(archive as unknown as AsyncIterable<Uint8Array>) : index.content)
         .catch((cause: unknown) => {
           failed.abort(cause)
           archive.destroy()
@@ -143,6 +145,11 @@ async function fill(
     await ended
     await index.write(indexLine({ id, size, sha256: hash.digest('hex') }))
   }
+}
+
+/** Copies small chunks, some of which are constants of the library. The memory of those that are written is freed. */
+async function* ownChunks(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
+  for await (const chunk of archive) yield chunk.length <= maxCopiedBytes ? Buffer.from(chunk) : chunk
 }
 
 function drained(entry: ReturnType<Pack['entry']>): Promise<undefined> {

@@ -1,28 +1,38 @@
 // A part of an open file as a stream. When it is piped into a socket, two buffers take turns: a new buffer for each read
-// would cost more time in the garbage collector than the rest of a download.
+// would cost more time in the garbage collector than the rest of a download. Large buffers are used again for other files.
 import type { FileHandle } from 'node:fs/promises'
 import { Readable, type Writable } from 'node:stream'
 
 const bufferBytes = 1024 * 1024
 /** Size of a stream's buffers when there is no room for more large ones. */
 const smallBufferBytes = 64 * 1024
+/** The number of large buffers that are kept while no stream uses them. */
+const maxIdleBuffers = 16
 
-/** Bounds the large buffers of all streams together. */
+/** Bounds the large buffers of all streams together, and keeps some for the next streams. */
 export class BufferRoom {
   #free: number
+  readonly #idle: Buffer[] = []
 
+  /** @param bytes the size of all buffers that are taken at a time */
   constructor(bytes: number) {
     this.#free = bytes
   }
 
-  take(bytes: number): boolean {
-    if (bytes > this.#free) return false
-    this.#free -= bytes
-    return true
+  /** Takes buffers of `bufferBytes`; undefined if there is no room for so many. */
+  take(count: number): Buffer[] | undefined {
+    if (count * bufferBytes > this.#free) return undefined
+    this.#free -= count * bufferBytes
+    return Array.from({ length: count }, () => this.#idle.pop() ?? Buffer.allocUnsafeSlow(bufferBytes))
   }
 
-  release(bytes: number): void {
-    this.#free += bytes
+  release(count: number): void {
+    this.#free += count * bufferBytes
+  }
+
+  /** Accepts a buffer that nothing uses any more. */
+  keep(buffer: Buffer): void {
+    if (this.#idle.length < maxIdleBuffers) this.#idle.push(buffer)
   }
 }
 
@@ -68,12 +78,11 @@ export class FileStream extends Readable {
   }
 
   async #pour(sink: Writable): Promise<void> {
-    const wanted = Math.min(bufferBytes, this.#remaining)
-    const large = this.#room.take(2 * wanted)
-    const bytes = large ? wanted : Math.min(smallBufferBytes, wanted)
+    const large = this.#takeLarge()
+    const free = large?.slice() ?? this.#smallBuffers()
+    const isOver = () => this.destroyed || this.#remaining === 0
     try {
-      const free = [Buffer.allocUnsafeSlow(bytes), Buffer.allocUnsafeSlow(bytes)]
-      while (this.#remaining > 0 && !this.destroyed) {
+      while (!isOver()) {
         const buffer = free.pop()
         if (buffer === undefined) {
           await new Promise<void>((resolve) => (this.#wake = resolve))
@@ -82,7 +91,8 @@ export class FileStream extends Readable {
         const chunk = await this.#fill(buffer)
         if (chunk.length === 0) throw new Error('The file is shorter than its row states.')
         sink.write(chunk, () => {
-          free.push(buffer)
+          if (large !== undefined && isOver()) this.#room.keep(buffer)
+          else free.push(buffer)
           this.#wake?.()
         })
       }
@@ -91,8 +101,22 @@ export class FileStream extends Readable {
       this.push(null)
       this.resume()
     } finally {
-      if (large) this.#room.release(2 * wanted)
+      if (large !== undefined) {
+        this.#room.release(large.length)
+        for (const buffer of free) this.#room.keep(buffer)
+      }
     }
+  }
+
+  /** Takes large buffers for a part that is not small, if there is room. */
+  #takeLarge(): Buffer[] | undefined {
+    return this.#remaining > smallBufferBytes ? this.#room.take(this.#remaining > bufferBytes ? 2 : 1) : undefined
+  }
+
+  #smallBuffers(): Buffer[] {
+    const count = this.#remaining > smallBufferBytes ? 2 : 1
+    const bytes = Math.min(smallBufferBytes, this.#remaining)
+    return Array.from({ length: count }, () => Buffer.allocUnsafeSlow(bytes))
   }
 
   /** Reads as many bytes as the buffer holds and the part has. @returns no bytes at the end of the file */
