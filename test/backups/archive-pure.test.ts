@@ -1,11 +1,13 @@
 // The parts of archives without a server: names of segments, what a moment is recovered from, what expires, until when an
 // archive is complete, and the command that puts segments into the spool.
 import { execFile } from 'node:child_process'
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { gunzipSync } from 'node:zlib'
+import { promisify } from 'node:util'
+import { gunzipSync, gzipSync, zstdCompressSync, zstdDecompressSync } from 'node:zlib'
 import t, { type Test } from 'tap'
+import { exists, installPackages } from '#scripts/debian-packages.ts'
 import { archiveSettings, archiveSpool, memberArchiveSettings } from '#control-plane/stacks/archive-settings.ts'
 import {
   expiredBases,
@@ -19,7 +21,7 @@ import {
 } from '#control-plane/backups/archive/archive.ts'
 import { advance, noProgress, type Observation, type Progress } from '#control-plane/backups/archive/progress.ts'
 import { readBounds, readObservation } from '#control-plane/backups/archive/spool.ts'
-import { continuesLog, isCutOff, readHistory } from '#control-plane/backups/archive/timelines.ts'
+import { continuesLog, isCutOff, readHistory, unpackHistory } from '#control-plane/backups/archive/timelines.ts'
 import {
   endOfSegment,
   isSegment,
@@ -186,8 +188,22 @@ t.test('The reports of Postgres and pg_basebackup are read', async (t) => {
   t.throws(() => readBounds('1795508000.2\n'), { code: 'FAILED' })
 })
 
+if (!(await exists('/usr/bin/zstd'))) await installPackages('zstd')
+const programs = ['sh', 'gzip', 'sync', 'mv', 'rm', 'ls', 'wc', 'grep', 'head', 'xargs', 'mkdir']
+
+/** Returns the path of a directory with the programs of an image, with or without `zstd`. */
+async function programsOf(t: Test, hasZstd: boolean): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-programs-'))
+  t.teardown(() => rm(directory, { recursive: true, force: true }))
+  for (const name of [...programs, ...(hasZstd ? ['zstd'] : [])]) {
+    const { stdout } = await promisify(execFile)('sh', ['-c', `command -v ${name}`])
+    await symlink(stdout.trim(), join(directory, name))
+  }
+  return directory
+}
+
 /** Returns the directories of a spool, and what runs the command of Postgres with its exit code. */
-async function openSpool(t: Test, settings: Readonly<Record<string, string>>) {
+async function openSpool(t: Test, settings: Readonly<Record<string, string>>, PATH: string) {
   const spool = await mkdtemp(join(tmpdir(), 'tenantry-spool-'))
   t.teardown(() => rm(spool, { recursive: true, force: true }))
   const data = join(spool, 'data')
@@ -197,35 +213,55 @@ async function openSpool(t: Test, settings: Readonly<Record<string, string>>) {
     if (content !== '') await writeFile(join(data, 'pg_wal', name), content)
     const text = command.replaceAll('%p', `pg_wal/${name}`).replaceAll('%f', name)
     return new Promise((resolve) => {
-      execFile('sh', ['-c', text], { cwd: data }, (error) => resolve(error === null ? 0 : error.code))
+      execFile('sh', ['-c', text], { cwd: data, env: { PATH } }, (error) => resolve(error === null ? 0 : error.code))
     })
   }
   return { spool, data, finish, stored: () => readdir(join(spool, 'on')) }
 }
 
+t.test('Segments are compressed with zstd, or with gzip in an image without it', async (t) => {
+  for (const [hasZstd, suffix, decompress] of [
+    [true, 'zst', zstdDecompressSync],
+    [false, 'gz', gunzipSync],
+  ] as const) {
+    const { spool, finish, stored } = await openSpool(t, archiveSettings, await programsOf(t, hasZstd))
+    await mkdir(join(spool, 'on'))
+    for (let times = 0; times < 2; times++) t.equal(await finish(segment(2)), 0, 'a repeat changes nothing')
+    t.same(await stored(), [`${segment(2)}.${suffix}`])
+    t.equal(decompress(await readFile(join(spool, 'on', `${segment(2)}.${suffix}`))).toString(), segment(2))
+  }
+})
+
+t.test('The history of a timeline is read from the content of either program', async (t) => {
+  const text = '1\t0/6000148\tno recovery target specified\n'
+  for (const compress of [zstdCompressSync, gzipSync]) {
+    t.same(unpackHistory(compress(text)), readHistory(text))
+    t.throws(() => unpackHistory(compress('x'.repeat(2 ** 20 + 1))), RangeError)
+  }
+})
+
 t.test('Segments are put into the spool whole, and are dropped at its bound', async (t) => {
-  const { spool, data, finish, stored } = await openSpool(t, archiveSettings)
+  const { spool, data, finish, stored } = await openSpool(t, archiveSettings, await programsOf(t, true))
   t.equal(await finish(segment(1)), 0, 'no archive has begun')
   await mkdir(join(spool, 'on'))
   t.equal(await finish('00000002.history'), 0)
   t.equal(await finish(`${segment(1)}.00000028.backup`), 0)
   t.same(await stored(), [])
-  for (let times = 0; times < 2; times++) t.equal(await finish(segment(2)), 0, 'a repeat changes nothing')
-  t.same(await stored(), [`${segment(2)}.gz`])
-  t.equal(gunzipSync(await readFile(join(spool, 'on', `${segment(2)}.gz`))).toString(), segment(2))
+  t.equal(await finish(segment(2)), 0)
+  t.same(await stored(), [`${segment(2)}.zst`])
   t.not(await finish(segment(3), ''), 0, 'a failure is reported, so that Postgres tries it again')
   for (let n = 0; n < 32; n++) await writeFile(join(data, 'pg_wal/archive_status', `${segment(n)}.ready`), '')
   t.equal(await finish(segment(3), ''), 0, 'Postgres retains no more segments than that')
-  t.same(await stored(), [`${segment(2)}.gz`], 'nothing partial remains')
-  for (let n = 3; n < 34; n++) await writeFile(join(spool, 'on', `${segment(n)}.gz`), '')
+  t.same(await stored(), [`${segment(2)}.zst`], 'nothing partial remains')
+  for (let n = 3; n < 34; n++) await writeFile(join(spool, 'on', `${segment(n)}.zst`), '')
   t.equal(await finish(segment(40)), 0)
   t.equal((await stored()).length, 32, 'the spool is full: the segment is dropped')
 })
 
 t.test('A replica keeps its newest segments, and continues with them as a primary', async (t) => {
-  const { spool, data, finish, stored } = await openSpool(t, memberArchiveSettings)
+  const { spool, data, finish, stored } = await openSpool(t, memberArchiveSettings, await programsOf(t, true))
   const waiting = (from: number, to: number) =>
-    Array.from({ length: to - from + 1 }, (_, index) => `${segment(from + index)}.gz`)
+    Array.from({ length: to - from + 1 }, (_, index) => `${segment(from + index)}.zst`)
   await writeFile(join(data, 'standby.signal'), '')
   for (let n = 1; n <= 40; n++) t.equal(await finish(segment(n)), 0)
   t.same((await stored()).sort(), waiting(9, 40))
@@ -233,8 +269,8 @@ t.test('A replica keeps its newest segments, and continues with them as a primar
   t.equal(await finish('00000002.history'), 0)
   t.equal(await finish('000000010000000000000029.partial'), 0)
   t.equal(await finish(`${segment(1)}.00000028.backup`), 0)
-  t.same((await stored()).sort(), ['00000002.history.gz', ...waiting(9, 40)].sort())
-  for (let n = 41; n <= 71; n++) await writeFile(join(spool, 'on', `${segment(n)}.gz`), '')
+  t.same((await stored()).sort(), ['00000002.history.zst', ...waiting(9, 40)].sort())
+  for (let n = 41; n <= 71; n++) await writeFile(join(spool, 'on', `${segment(n)}.zst`), '')
   t.equal(await finish(segment(90)), 0)
   t.equal((await stored()).length, 64, 'the spool is full: the segment is dropped')
 })

@@ -126,7 +126,7 @@ async function* archived(files: AsyncIterable<LogFile>): AsyncGenerator<Uint8Arr
   const tar = pack()
   const filling = (async () => {
     for await (const { name, content } of files) {
-      const entry = tar.entry({ name: `${name}.gz`, size: content.length })
+      const entry = tar.entry({ name, size: content.length })
       await new Promise((resolve, reject) => {
         entry.on('finish', () => resolve(undefined))
         entry.on('error', reject)
@@ -140,11 +140,12 @@ async function* archived(files: AsyncIterable<LogFile>): AsyncGenerator<Uint8Arr
   await filling
 }
 
-// The settings of a cluster's member name its other members, and would wait for them.
+// The settings of a cluster's member name its other members, and would wait for them. `zstd` also decompresses what an earlier
+// release has compressed with `gzip`.
 const extractBase = `
 umask 077
 mkdir ${data}
-gzip -dc | tar --extract --directory ${data}
+zstd -dcq | tar --extract --directory ${data}
 cp "$PGDATA/postgresql.conf" ${data}/postgresql.conf
 `
 
@@ -160,7 +161,7 @@ const recover = `
 umask 077
 options="-c listen_addresses= -c unix_socket_directories=/tmp -c port=5433 -c hba_file=/usr/share/tenantry/pg_hba.conf"
 options="$options -c archive_mode=off -c hot_standby=off -c shared_buffers=64MB"
-restore="gzip -dc ${segments}/%f.gz > %p"
+restore="zstd -dcq ${segments}/%f > %p"
 timeline=$2
 start() { # the moment, or nothing
   local target="-c recovery_target_timeline=$timeline -c recovery_target_action=promote -c recovery_target_time='$1'"

@@ -68,9 +68,9 @@ if [[ $3 != own ]]; then
 fi
 if [[ ! -d ${archiveSpool}/on || $(cat ${archiveSpool}/archive 2> /dev/null) != "$1" ]]; then tar --create --files-from=/dev/null; exit; fi
 cd ${archiveSpool}
-for file in on/*.gz; do
+for file in on/*.zst on/*.gz; do
   name=\${file#on/}
-  if [[ -e $file && ! \${name%.gz} > $2 ]]; then rm -f "$file"; fi
+  if [[ -e $file && ! \${name%.*} > $2 ]]; then rm -f "$file"; fi
 done
 rm -f state
 if [[ $3 != replica ]]; then
@@ -78,11 +78,11 @@ if [[ $3 != replica ]]; then
     pg_snapshot_xmin(s), pg_snapshot_xmax(s), left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)
     from pg_current_snapshot() s" > state
 fi
-{ find state 2> /dev/null; find on -name '*.gz' | LC_ALL=C sort | head -n ${maxFiles} || true; } > list
+{ find state 2> /dev/null; find on -name '*.zst' -o -name '*.gz' | LC_ALL=C sort | head -n ${maxFiles} || true; } > list
 tar --create --verbatim-files-from --files-from=list
 `
 
-/** A segment or the history of a timeline in the spool, compressed. */
+/** A segment or the history of a timeline in the spool, compressed with `zstd`, or `gzip` by an earlier release. */
 export interface SpooledFile {
   name: string
   content: Buffer
@@ -110,7 +110,7 @@ export async function* readSpool(
   feeding.catch(() => undefined)
   for await (const entry of reader) {
     const content = await buffer(entry as AsyncIterable<Buffer>)
-    const name = entry.header.name.replace(/^on\//, '').replace(/\.gz$/, '')
+    const name = entry.header.name.replace(/^on\//, '').replace(/\.(zst|gz)$/, '')
     if (entry.header.name === 'state') yield readObservation(content.toString())
     else if (isSegment(name) || isHistory(name)) yield { name, content }
   }
@@ -133,8 +133,9 @@ export function readObservation(line: string): Observation {
 
 // Its end waits until Postgres has put all segments of the base backup into the spool.
 const baseScript = `
+if command -v zstd > /dev/null; then compress='zstd -1 -q'; else compress='gzip -1'; fi
 pg_basebackup --username=postgres --no-password --pgdata=- --format=tar --wal-method=none --checkpoint=fast \\
-  --no-manifest --label="$1" | gzip -1
+  --no-manifest --label="$1" | $compress
 `
 
 /** Yields a compressed tar archive of the data directory, which is consistent only with the WAL of the same time. */

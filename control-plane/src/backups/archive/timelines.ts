@@ -1,6 +1,6 @@
 // The order of segments over timelines: a promoted replica continues the log on a new timeline, which branches off within a
 // segment. Pure.
-import { gunzipSync } from 'node:zlib'
+import { gunzipSync, zstdDecompressSync } from 'node:zlib'
 import { endOfSegment, nextSegment, segmentAt, startOfSegment, timelineOf, toPosition } from './wal.ts'
 
 /** The ends of the timelines before a timeline, the oldest first. */
@@ -20,10 +20,13 @@ export function readHistory(text: string): TimelineHistory {
 }
 
 const maxHistoryBytes = 2 ** 20
+/** The bytes with which compressed content of `zstd` begins. */
+const zstdMagic = Buffer.from([0x28, 0xb5, 0x2f, 0xfd])
 
 /** Reads a history file as the spool contains it, compressed. @throws RangeError if it has more than 1 MiB */
 export function unpackHistory(content: Uint8Array): TimelineHistory {
-  return readHistory(gunzipSync(content, { maxOutputLength: maxHistoryBytes }).toString())
+  const decompress = zstdMagic.equals(content.subarray(0, zstdMagic.length)) ? zstdDecompressSync : gunzipSync
+  return readHistory(decompress(content, { maxOutputLength: maxHistoryBytes }).toString())
 }
 
 /**
