@@ -154,7 +154,7 @@ const rowHashes = {
   hashtext: { ofRow: (text: string) => text, sum: `${textHash(0)} || '.' || ${textHash(1)}` },
 }
 
-/** How a backup hashes rows. */
+/** The way in which a backup hashes rows. */
 export type RowHash = keyof typeof rowHashes
 
 /** Returns a query for a table's row count and hash. `format` uses no casts. */
