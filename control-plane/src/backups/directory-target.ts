@@ -17,9 +17,8 @@ const making = '.making'
 const removing = '.removing'
 const entryName = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(\.making|\.removing)?$/
 const readBytes = 1024 * 1024
+/** The size of a write, after which the file is synced. A sync of another file on the same disk may have to wait for it. */
 const writeBytes = 1024 * 1024
-/** Bytes that a sync of another file on the same disk, such as a tenant's upload, may have to wait for. */
-const syncBytes = 1024 * 1024
 /** The name of the target in the directory TENANTRY_BACKUPS. */
 export const defaultName = 'directory'
 
@@ -59,20 +58,18 @@ export function createDirectoryTarget(directory: string, folder: string, name: s
         return open(join(aside(backupId), part), 'wx', 0o600)
       })
       let bytes = 0
-      let unsynced = 0
       let syncing = Promise.resolve()
       try {
         for await (const block of blocksOf(content)) {
           signal.throwIfAborted()
           await onDisk(() => handle.writeFile(block))
           bytes += block.length
-          unsynced += block.length
-          if (unsynced < syncBytes) continue
+          // The last block is synced with the whole file.
+          if (block.length < writeBytes) continue
           // The disk writes while the next blocks are made. Each sync is awaited, because it reports an error only once.
           await syncing
           syncing = onDisk(() => handle.datasync())
           syncing.catch(() => undefined)
-          unsynced = 0
         }
         await syncing
         await onDisk(() => handle.sync())

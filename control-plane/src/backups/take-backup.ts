@@ -17,6 +17,8 @@ import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
 import { createTextPipe } from './text-pipe.ts'
 
+const rowHash = 'hashtext'
+
 /** A backup that is being made of a tenant with a database of its own. */
 export interface TakeBackup extends BackupInProgress {
   location: HomeLocation
@@ -51,7 +53,7 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
     )
     const [name = '', version = ''] = snapshot.split(' ')
     const takenAt = (options.takenAt ?? clock.now()).toISOString()
-    const facts = await readFacts(tenant.id, session.rows, 'hashtext')
+    const facts = await readFacts(tenant.id, session.rows, rowHash)
     await step('database')
     const database = await files.write(
       'database',
@@ -73,7 +75,7 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
     await session.close()
     const { parts, blobs } = await takeBlobs(location, lists, files, signal)
     return await completeBackup(options, {
-      row_hash: 'hashtext',
+      row_hash: rowHash,
       taken_at: takenAt,
       postgres_version: version,
       parts: [database, ...parts],

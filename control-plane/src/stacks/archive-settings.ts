@@ -17,9 +17,12 @@ const maxWaitingOfPrimary = 2 * maxWaiting
 const finishSeconds = 30
 
 const spool = `${archiveSpool}/on`
-/** An image of an earlier release has only `gzip`, which needs four times as much CPU time. */
-const compress = 'if command -v zstd > /dev/null; then z=zst; zstd -1 -q; else z=gz; gzip -1; fi'
-const store = `${compress} < %p > $d/%f.new && sync $d/%f.new && mv $d/%f.new $d/%f.$z && sync $d && exit 0; rm -f $d/%f.new`
+/**
+ * Shell command that compresses its input, and sets `z` to the suffix. An image of an earlier release has only `gzip`, which
+ * needs four times as much CPU time.
+ */
+export const compressCommand = 'if command -v zstd > /dev/null; then z=zst; zstd -1 -q; else z=gz; gzip -1; fi'
+const store = `${compressCommand} < %p > $d/%f.new && sync $d/%f.new && mv $d/%f.new $d/%f.$z && sync $d && exit 0; rm -f $d/%f.new`
 const isStuck = `[ $(ls pg_wal/archive_status | grep -c ready) -ge ${maxWaiting} ]`
 
 /**

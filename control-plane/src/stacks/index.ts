@@ -1,5 +1,5 @@
 // The public interface of `stacks/`.
-export { archiveSpool } from './archive-settings.ts'
+export { archiveSpool, compressCommand } from './archive-settings.ts'
 export {
   clusterMembers,
   type ClusterRegion,

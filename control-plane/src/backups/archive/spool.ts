@@ -5,7 +5,7 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { extract } from 'tar-stream'
 import type { Engine } from '../../engines/index.ts'
-import { archiveSpool } from '../../stacks/index.ts'
+import { archiveSpool, compressCommand } from '../../stacks/index.ts'
 import { BackupError } from '../backup-error.ts'
 import type { Observation } from './progress.ts'
 import { isHistory, isSegment, toPosition } from './wal.ts'
@@ -133,9 +133,8 @@ export function readObservation(line: string): Observation {
 
 // Its end waits until Postgres has put all segments of the base backup into the spool.
 const baseScript = `
-if command -v zstd > /dev/null; then compress='zstd -1 -q'; else compress='gzip -1'; fi
 pg_basebackup --username=postgres --no-password --pgdata=- --format=tar --wal-method=none --checkpoint=fast \\
-  --no-manifest --label="$1" | $compress
+  --no-manifest --label="$1" | ${compressCommand}
 `
 
 /** Yields a compressed tar archive of the data directory, which is consistent only with the WAL of the same time. */

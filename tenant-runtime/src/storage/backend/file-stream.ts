@@ -19,7 +19,7 @@ export class BufferRoom {
     this.#free = bytes
   }
 
-  /** Takes buffers of `bufferBytes`; undefined if there is no room for so many. */
+  /** Takes buffers of `bufferBytes`; undefined if that exceeds the bound. */
   take(count: number): Buffer[] | undefined {
     if (count * bufferBytes > this.#free) return undefined
     this.#free -= count * bufferBytes
@@ -110,13 +110,17 @@ export class FileStream extends Readable {
 
   /** Takes large buffers for a part that is not small, if there is room. */
   #takeLarge(): Buffer[] | undefined {
-    return this.#remaining > smallBufferBytes ? this.#room.take(this.#remaining > bufferBytes ? 2 : 1) : undefined
+    return this.#remaining > smallBufferBytes ? this.#room.take(this.#countOf(bufferBytes)) : undefined
   }
 
   #smallBuffers(): Buffer[] {
-    const count = this.#remaining > smallBufferBytes ? 2 : 1
     const bytes = Math.min(smallBufferBytes, this.#remaining)
-    return Array.from({ length: count }, () => Buffer.allocUnsafeSlow(bytes))
+    return Array.from({ length: this.#countOf(smallBufferBytes) }, () => Buffer.allocUnsafeSlow(bytes))
+  }
+
+  /** Returns the number of buffers of this size: one if the part fits into it, otherwise two that take turns. */
+  #countOf(bytes: number): number {
+    return this.#remaining > bytes ? 2 : 1
   }
 
   /** Reads as many bytes as the buffer holds and the part has. @returns no bytes at the end of the file */
