@@ -57,6 +57,13 @@ export function readNetworks(texts: readonly string[]): Networks {
   return networks
 }
 
+/** Whether a list of networks contains an address, also an IPv4-mapped one; false for an invalid address. */
+export function hasAddress(networks: Networks, address: string): boolean {
+  const version = isIP(address)
+  if (version === 0 || address.includes('%')) return false
+  return networks.check(address, version === 4 ? 'ipv4' : 'ipv6')
+}
+
 const ofSpecial4 = readNetworks(special4)
 const ofGlobal6 = readNetworks(global6)
 const ofSpecial6 = readNetworks(special6)

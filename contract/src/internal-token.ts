@@ -22,6 +22,15 @@ export function acceptedTokens(token: InternalToken): readonly string[] {
   return typeof token === 'string' ? [token] : token.accepted
 }
 
+/**
+ * Checks the token of a program that reads metrics. Prometheus sends it as `Authorization: Bearer`, because it sends no other
+ * headers.
+ */
+export function isMetricsToken(token: InternalToken, given: unknown, authorization: string | undefined): boolean {
+  if (given !== undefined) return isInternalToken(token, given)
+  return isInternalToken(token, /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1])
+}
+
 /** Checks a call's token in constant time. */
 export function isInternalToken(token: InternalToken, given: unknown): boolean {
   if (typeof given !== 'string') return false

@@ -30,6 +30,12 @@ export const rejectedHeader = 'x-tenantry-rejected'
 export const internalHeaderPrefix = 'x-tenantry-'
 
 /**
+ * The cookie of sessions of the web console. Cookies ignore ports, so a browser also sends it to a gateway of the same host;
+ * the gateway removes it, because no tenant may receive it.
+ */
+export const consoleCookie = 'tenantry_console'
+
+/**
  * Paths of the calls between the parts, by purpose. A function returns the path of one tenant. Each call has
  * `internalTokenHeader` unless its line states otherwise.
  */
@@ -66,6 +72,8 @@ export const internalPaths = {
    * before it, at most 999.
    */
   tenantRecords: (tenantId: string) => `/internal/v1/tenants/${tenantId}/books`,
+  /** Runtime → another runtime of the same tenants: a WebSocket with the broadcasts and the presence of its clients. */
+  realtimeRelay: '/internal/v1/realtime-relay',
   /** Runtime: `GET` → `StorageState`. */
   storageState: '/internal/v1/storage',
   /** Runtime, and gateway for a dedicated tenant's: `GET` → `StorageState` of that tenant only. */

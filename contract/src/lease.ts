@@ -77,7 +77,10 @@ export const SlotGrant = Type.Object({
   tenant_id: TenantId,
   /** Maximum number of open connections at this gateway; null for any number. */
   held: Type.Union([Count, Type.Null()]),
-  /** Limit of the plan, and in `open` the open connections that all gateways together have reported. */
+  /**
+   * Limit of the plan, and in `open` the open connections that all gateways together have reported, with those that waited
+   * for this grant.
+   */
   limit: Type.Union([Count, Type.Null()]),
   open: Count,
   /** State of the grant, as for requests. */

@@ -24,6 +24,12 @@ export interface ListenOptions {
   reusePort: boolean
 }
 
+/** The address and port that a server is to listen on. */
+interface WideListenOptions extends Pick<ListenOptions, 'host' | 'port'> {
+  /** Whether other processes of the same user may listen on the port, too. The kernel then divides the connections. */
+  isShared?: boolean
+}
+
 /** A server that listens. */
 export interface Listening {
   port: number
@@ -37,16 +43,16 @@ export interface Listening {
 /**
  * Listens on a port with several listeners, where the system can share a port (Linux); otherwise with one.
  * @param listen listens with the server itself; by default, its method
- * @throws Error with the system's code if the port is in use
+ * @throws Error with the system's code if the port is in use, and not shared
  */
 export async function listenWidely(
   server: Server,
-  { host, port }: Pick<ListenOptions, 'host' | 'port'>,
+  { host, port, isShared = false }: WideListenOptions,
   listen: (options: ListenOptions) => Promise<unknown> = (options) => open(server, options),
 ): Promise<Listening> {
   const reusePort = process.platform === 'linux'
   // Shared ports of the same user are never in use. A listener that does not share its port finds out.
-  if (reusePort && port !== 0) await assertFree(host, port)
+  if (reusePort && port !== 0 && !isShared) await assertFree(host, port)
   await listen({ host, port, backlog: listenBacklog, reusePort })
   const shared = portOf(server)
   const more: Server[] = []

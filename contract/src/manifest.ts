@@ -14,6 +14,8 @@ export const Home = Type.Object({
    */
   other_urls: Type.Optional(Type.Array(Type.String())),
   other_ddl_urls: Type.Optional(Type.Array(Type.String())),
+  /** URL of `t_<hex>_admin`, the tenant's own SQL login, used only for `POST /sql/v1`. Manifests of earlier versions lack it. */
+  admin_url: Type.Optional(Type.String()),
   schema: TenantId,
 })
 export type Home = Static<typeof Home>
@@ -23,6 +25,10 @@ export const ApiKey = Type.Object({
   kind: Type.Union([Type.Literal('publishable'), Type.Literal('secret')]),
   /** Lower-case hex SHA-256 of the whole key text. The key itself is never stored. */
   sha256: Type.String({ pattern: '^[0-9a-f]{64}$' }),
+  /** The begin of the key, which distinguishes it from others. Manifests of earlier versions lack this and the following. */
+  prefix: Type.Optional(Type.String()),
+  /** Time in ISO 8601. */
+  created_at: Type.Optional(Type.String()),
   /** Time in ISO 8601 at which a rotated key ends; absent for a key that was not rotated. */
   expires_at: Type.Optional(Type.String()),
 })
@@ -65,6 +71,9 @@ export const Limits = Type.Object({
   /** Days for which records of invocations are stored, and the maximum number of the newest ones. */
   invocation_days: Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])),
   invocations: Type.Optional(Type.Union([Type.Integer({ minimum: 0 }), Type.Null()])),
+  /** Messages on realtime channels that clients may send per second, and the maximum bytes of one. */
+  realtime_messages: Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])),
+  realtime_payload_bytes: Type.Optional(Type.Union([Type.Integer({ minimum: 1 }), Type.Null()])),
 })
 export type Limits = Static<typeof Limits>
 
@@ -80,6 +89,8 @@ export const TenantManifest = Type.Object({
   jwt_secrets: Type.Array(Type.String({ minLength: 32 }), { minItems: 1 }),
   /** The times in ISO 8601 at which the secrets of `jwt_secrets` end, in the same order; null for one that was not rotated. */
   jwt_secret_expiries: Type.Optional(Type.Array(Type.Union([Type.String(), Type.Null()]))),
+  /** The times in ISO 8601 at which the secrets of `jwt_secrets` were created, in the same order. */
+  jwt_secret_creations: Type.Optional(Type.Array(Type.String())),
   /** Public keys of tokens, in addition to the secrets. */
   jwks: Type.Optional(Type.Array(PublicKey)),
   /** Key of storage's signed URLs, which no response contains. */
@@ -89,6 +100,17 @@ export const TenantManifest = Type.Object({
     Type.Array(Type.Object({ secret: Type.String({ minLength: 32 }), expires_at: Type.String() })),
   ),
   limits: Limits,
+  /**
+   * The reason for which gateways reject all requests of the tenant, and for which the runtime ends its realtime connections;
+   * absent while the tenant is served.
+   */
+  unserved: Type.Optional(
+    Type.Object({
+      phase: Type.Enum(['suspended', 'deleted']),
+      /** Public text for the phase `suspended`. */
+      reason: Type.Optional(Type.String()),
+    }),
+  ),
   /**
    * Seconds for which files of deleted and overwritten objects are retained, because the database can be restored to a
    * moment at which they existed. Absent: they are removed at once.

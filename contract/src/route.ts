@@ -25,12 +25,17 @@ const CountOrUnlimited = Type.Union([Count, Type.Null()])
 export const RateLimit = Type.Object({ per_second: Type.Integer({ minimum: 1 }), burst: Type.Integer({ minimum: 1 }) })
 export type RateLimit = Static<typeof RateLimit>
 
-/** Limits of the tenant's plan at gateways; null is unlimited. */
+/** Limits of a tenant at gateways; null is unlimited. */
 export const RouteLimits = Type.Object({
   requests_per_month: CountOrUnlimited,
   /** Maximum number of concurrent long-lived connections. */
   connections: CountOrUnlimited,
   rate: Type.Union([RateLimit, Type.Null()]),
+  /**
+   * The end of the month in which the tenant has reached its spending limit, ISO 8601: until then, its requests are
+   * rejected. Absent if they are not.
+   */
+  spending_reached_until: Type.Optional(Type.String()),
 })
 export type RouteLimits = Static<typeof RouteLimits>
 
@@ -49,6 +54,11 @@ export const Route = Type.Object({
    * tenants have no SQL access.
    */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
+  /**
+   * Name of the shared database that holds the home; absent for a tenant with a database of its own. A login that names
+   * another shared database is from before a move, and leads here.
+   */
+  shared_database: Type.Optional(Type.String({ minLength: 1 })),
   /** Access to read-only copies of the database; absent if the tenant has none. */
   read_only: Type.Optional(
     Type.Object({

@@ -25,6 +25,12 @@ export const runtimeSettings = {
     fallback: '0',
     setBy: 'launcher',
   },
+  TENANTRY_SIBLING_HOSTS: {
+    description:
+      'names and ports of all runtimes that serve the same tenants, such as `runtime-0:24401,runtime-1:24401`',
+    fallback: 'none: realtime messages stay in one runtime',
+    setBy: 'launcher',
+  },
   TENANTRY_FAILOVER_SECONDS: {
     description: 'maximum wait of a request for the next primary of a [cluster](clusters.md); at most 60',
     fallback: '0: it fails at once',
@@ -88,6 +94,11 @@ export const runtimeSettings = {
   },
   TENANTRY_REST_SERVER_TIMING: {
     description: '1: responses of the REST interface have the header `Server-Timing`',
+    fallback: '0',
+    setBy: 'operator',
+  },
+  TENANTRY_REALTIME_COMPRESSION: {
+    description: '1: [realtime](../realtime.md#compression) messages may be compressed',
     fallback: '0',
     setBy: 'operator',
   },

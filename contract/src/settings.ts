@@ -78,6 +78,13 @@ export const controlPlaneSettings = {
     fallback: 'none; with `npm start` `127.0.0.0/8`',
     setBy: 'operator',
   },
+  TENANTRY_API_TRUSTED_PROXIES: {
+    description:
+      'proxies in front of the API, whose `X-Forwarded-For` states the address that a ' +
+      `[platform key](../api.md#platform-keys) is used from; ${networkList}`,
+    fallback: 'none',
+    setBy: 'operator',
+  },
   TENANTRY_DELETE_GRACE_SECONDS: {
     description: 'seconds between `DELETE` and the destruction of data',
     fallback: '604800 (7 days)',
@@ -109,6 +116,30 @@ export const controlPlaneSettings = {
     fallback: '365',
     setBy: 'operator',
   },
+  TENANTRY_MOVE_HOLD_MILLISECONDS: {
+    description:
+      "milliseconds for which a [move](moves.md) may hold a tenant's requests before it releases them and tries again",
+    fallback: '3000',
+    setBy: 'operator',
+  },
+  TENANTRY_MOVE_REVERSE_SECONDS: {
+    description:
+      'seconds after a [move](moves.md) for which its old home stays, so that the move can be reverted; 0: the old home is removed at once',
+    fallback: '3600',
+    setBy: 'operator',
+  },
+  TENANTRY_MOVE_MEGABYTES_PER_SECOND: {
+    description:
+      'megabytes per second at which a [move](moves.md) copies a home; it compares twice as many. Fewer leave more time for requests',
+    fallback: '60',
+    setBy: 'operator',
+  },
+  TENANTRY_BACKUP_MEGABYTES_PER_SECOND: {
+    description:
+      'megabytes per second at which a [backup](../backups.md) reads a home. Fewer leave more time for requests',
+    fallback: '100',
+    setBy: 'operator',
+  },
   TENANTRY_AUDIT_DAYS: {
     description: 'days after which entries of the [audit log](../api.md#audit-log) are removed, at least 30',
     fallback: '2557 (7 years)',
@@ -138,6 +169,11 @@ export const controlPlaneSettings = {
     fallback: 'see [quotas](../quotas.md#events-and-records-of-invocations)',
     setBy: 'operator',
   },
+  TENANTRY_REALTIME_LIMITS: {
+    description: 'messages on realtime channels per second, and maximum bytes of one, by plan, such as `Free=20/64000`',
+    fallback: 'see [quotas](../quotas.md#realtime-messages)',
+    setBy: 'operator',
+  },
   TENANTRY_RATE_LIMITS: {
     description: 'rates of plans at each gateway, such as `Free=50/200,Pro=none`',
     fallback: 'see [quotas](../quotas.md#the-rate)',
@@ -160,6 +196,12 @@ export const controlPlaneSettings = {
 export const gatewaySettings = {
   TENANTRY_HOST: { description: 'address of the public listeners', fallback: '`127.0.0.1`', setBy: 'launcher' },
   TENANTRY_PORT: { description: 'port of the public HTTP listener', setBy: 'launcher', startOption: '--port' },
+  TENANTRY_SHARED_PORT: {
+    description: '1: other gateways of the installation listen on that port, too (Linux)',
+    fallback: '0',
+    setBy: 'launcher',
+    startOption: '--gateways',
+  },
   TENANTRY_INTERNAL_HOST: {
     description: 'address of the listener for the other parts',
     fallback: '`127.0.0.1`',

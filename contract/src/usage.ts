@@ -97,6 +97,8 @@ export const HomeHour = Type.Object({
   function_memory_kib_milliseconds: Amount,
   /** Bytes that functions sent to other hosts. A runtime of an earlier version does not report them. */
   function_egress_bytes: Type.Optional(Amount),
+  /** Realtime messages, sent and delivered. A runtime of an earlier version does not report them. */
+  realtime_messages: Type.Optional(Amount),
 })
 export type HomeHour = Static<typeof HomeHour>
 
@@ -123,5 +125,7 @@ export const TenantStorageUsage = Type.Object({
   file_count: Type.Integer({ minimum: 0 }),
   document_bytes: Type.Integer({ minimum: 0 }),
   function_invocations: Type.Integer({ minimum: 0 }),
+  /** Realtime messages of this month. A runtime of an earlier version does not report them. */
+  realtime_messages: Type.Optional(Type.Integer({ minimum: 0 })),
 })
 export type TenantStorageUsage = Static<typeof TenantStorageUsage>
