@@ -2,13 +2,14 @@
 // its control URL), with the unmodified client and plain fetch. It prints each step with its time, and ends with the first
 // step whose result is not the expected one.
 import assert from 'node:assert/strict'
-import { createHmac, randomBytes, randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { parseArgs } from 'node:util'
 import { createClient } from '@supabase/supabase-js'
 import { compileFunction } from './functions/compile.ts'
+import { userToken } from './user-token.ts'
 
 interface CreatedTenant {
   tenant_id: string
@@ -28,6 +29,8 @@ const { values: options } = parseArgs({
     'key-file': { type: 'string' },
     plan: { type: 'string', default: 'Free' },
     region: { type: 'string', default: 'local' },
+    // By default, the model that the plan has in the region.
+    isolation: { type: 'string' },
     keep: { type: 'boolean', default: false },
   },
 })
@@ -51,14 +54,6 @@ async function json(response: Response): Promise<Record<string, unknown>> {
   const body = await response.text()
   assert.ok(response.ok, `${response.url} returned ${response.status}: ${body}`)
   return JSON.parse(body) as Record<string, unknown>
-}
-
-/** Creates a user's token as the tenant's own sign-in service would: HS256 with the tenant's secret. */
-function userToken(secret: string, userId: string): string {
-  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
-  const now = Math.floor(Date.now() / 1000)
-  const signed = `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode({ sub: userId, role: 'authenticated', iat: now, exp: now + 3600 })}`
-  return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`
 }
 
 /** Reads the key from a file, or from standard input, so that it need not be stored in a file. */
@@ -107,7 +102,8 @@ function control(
 
 const name = `demo-${randomBytes(4).toString('hex')}`
 const tenant = await step(`create the tenant ${name} (${options.plan})`, async () => {
-  const body = JSON.stringify({ name, plan: options.plan, region: options.region })
+  const { plan, region, isolation } = options
+  const body = JSON.stringify({ name, plan, region, isolation })
   const created = await json(await control('/v1/tenants', { method: 'POST', body, prefer: 'wait=60' }))
   assert.equal(created['status'], 'ready')
   return created as unknown as CreatedTenant

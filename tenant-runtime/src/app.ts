@@ -4,7 +4,11 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox'
 import { addMetrics, type Bounds } from './bounds/index.ts'
 import { BodyReader, type BodyPace } from './http/body-reader.ts'
 import type { Readable } from 'node:stream'
+import type { Metric } from 'prom-client'
 import Fastify, { LogController, type FastifyBaseLogger, type FastifyRequest } from 'fastify'
+import { addConsoleFiles, type ConsoleFiles } from './console/console-files.ts'
+import { addRealtimeToken } from './console/realtime-token.ts'
+import { addSessionRoutes } from './console/session-routes.ts'
 import { addCors } from './http/cors.ts'
 import { holdResponses } from './http/hold-responses.ts'
 import { addErrorHandler, rejectBadUrl } from './http/error-handler.ts'
@@ -12,6 +16,9 @@ import { addTenantHealth } from './http/tenant-health.ts'
 import { addTenantScope } from './http/tenant-scope.ts'
 import { parseJson } from './http/parse-json.ts'
 import './http/request-scope.ts'
+import { isForWebSocket } from './realtime/accept-upgrades.ts'
+import { addKeyRoutes } from './keys/key-routes.ts'
+import { addSqlRoutes } from './sql/sql-routes.ts'
 import type { RuntimeModule } from './tenancy/runtime-module.ts'
 import type { Authenticator } from './tenancy/authenticate.ts'
 import type { Tenant } from './tenancy/tenant.ts'
@@ -19,12 +26,18 @@ import type { Tenant } from './tenancy/tenant.ts'
 export interface AppDeps {
   internalToken: InternalToken
   authenticator: Authenticator
+  /** Whether other runtimes serve the same tenants, so that none sees all uses of their keys. */
+  hasSiblings?: boolean
+  /** The developers' console; undefined serves none. */
+  console?: { files: ConsoleFiles; newId: () => string }
   modules: readonly RuntimeModule[]
   tenantOf: (tenantId: string) => Tenant | undefined
   now: () => Date
   /** Returns monotonic milliseconds. */
   elapsed: () => number
   bounds: Bounds
+  /** Metrics of the modules. */
+  metrics?: readonly Metric[]
   bodyPace?: BodyPace | undefined
   /** Called after the response to a request that may have changed data of a tenant. */
   onWrite: (tenantId: string) => void
@@ -37,11 +50,14 @@ const maxUrlBytes = 64 * 1024
 export async function buildApp({
   internalToken,
   authenticator,
+  hasSiblings = false,
+  console,
   modules,
   tenantOf,
   now,
   elapsed,
   bounds,
+  metrics = [],
   bodyPace,
   onWrite,
   logger,
@@ -53,7 +69,7 @@ export async function buildApp({
     routerOptions: { maxParamLength: 8_192 },
     requestIdHeader,
     frameworkErrors: rejectBadUrl,
-    http: { maxHeaderSize: maxUrlBytes + 32 * 1024 },
+    http: { maxHeaderSize: maxUrlBytes + 32 * 1024, shouldUpgradeCallback: isForWebSocket },
     // TypeBox makes only valid schemas, and checking them would take a fifth of the start.
     ajv: {
       customOptions: {
@@ -84,10 +100,21 @@ export async function buildApp({
   })
 
   addErrorHandler(app, elapsed)
-  addTenantScope(app, { internalToken, authenticator, tenantOf: (id) => (isTenantId(id) ? tenantOf(id) : undefined) })
+  addTenantScope(app, {
+    internalToken,
+    authenticator,
+    tenantOf: (id) => (isTenantId(id) ? tenantOf(id) : undefined),
+  })
   holdResponses(app, bounds.results)
   addCors(app)
-  addMetrics(app, bounds)
+  addMetrics(app, bounds, metrics)
+  if (console !== undefined) {
+    addConsoleFiles(app, console.files)
+    addSessionRoutes(app, { authenticator, now, newId: console.newId })
+    addRealtimeToken(app, now)
+  }
+  addSqlRoutes(app, elapsed)
+  addKeyRoutes(app, { uses: hasSiblings ? undefined : authenticator.uses, now })
   addTenantHealth(app, { modules, tenantOf, now })
   app.addHook('onResponse', async ({ method, tenant }: FastifyRequest) => {
     // A request that was rejected before the tenant was found has none.

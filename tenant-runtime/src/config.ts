@@ -1,4 +1,5 @@
 // Reads the environment into one frozen, validated value.
+import { fileURLToPath } from 'node:url'
 import {
   ConfigurationError,
   Environment,
@@ -10,6 +11,7 @@ import {
 } from '@tenantry/contract'
 import type { BoundsLimits } from './bounds/index.ts'
 import { tunnelToStorage, type EgressProxySettings } from './egress/egress-proxy.ts'
+import type { SiblingHost } from './realtime/relay/relay.ts'
 import { maxPathLength } from './storage/object-path.ts'
 import { defaultStorageLimits, type StorageLimits } from './storage/storage-limits.ts'
 import { backendName, type BackendName, type StorageSettings } from './storage/backend/open-backend.ts'
@@ -27,6 +29,8 @@ export interface Config {
   maxConnections: number
   /** The number of other runtimes that serve the same tenants. */
   siblings: number
+  /** The runtimes that serve the same tenants, for realtime messages between them; empty without others. */
+  siblingHosts: readonly SiblingHost[]
   /** The maximum wait of a request for the next primary, in seconds. */
   failoverSeconds: number
   /** The tenants that it serves. */
@@ -40,14 +44,21 @@ export interface Config {
   allowsAggregates: boolean
   /** Whether responses of the REST interface have the header `Server-Timing`. */
   sendsTiming: boolean
+  /** Whether realtime messages may be compressed. */
+  compressesMessages: boolean
   /** The egress proxy through which functions and the storage reach other hosts; undefined to reach them directly. */
   egress: EgressProxySettings | undefined
   /** Private networks that tenants' functions may reach without an egress proxy. */
   functionsMayReach: Networks
+  /** The directory of the developers' console. */
+  consoleFiles: string
   logLevel: string
   /** Failpoints of tests: `name=kill:1,…`. */
   failpoints: string
 }
+
+/** The directory of the bundled developers' console. */
+export const developerConsole = fileURLToPath(new URL('../../console/built/developer/', import.meta.url))
 
 type RuntimeEnvironment = Environment<keyof typeof runtimeSettings>
 
@@ -72,14 +83,17 @@ export function readConfig(variables: NodeJS.ProcessEnv, memoryBytes = Infinity)
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
     share: { number: environment.integer('TENANTRY_RUNTIME_NUMBER', 0, 0, runtimes - 1), runtimes },
     siblings,
+    siblingHosts: readSiblingHosts(environment),
     failoverSeconds: environment.integer('TENANTRY_FAILOVER_SECONDS', 0, 0, 60),
     limits: readStorageLimits(environment),
     memory: readMemory(environment, memoryBytes, runtimes),
     allowsRollback: environment.integer('TENANTRY_REST_ROLLBACK', 0, 0, 1) === 1,
     allowsAggregates: environment.integer('TENANTRY_REST_AGGREGATES', 1, 0, 1) === 1,
     sendsTiming: environment.integer('TENANTRY_REST_SERVER_TIMING', 0, 0, 1) === 1,
+    compressesMessages: environment.integer('TENANTRY_REALTIME_COMPRESSION', 0, 0, 1) === 1,
     egress,
     functionsMayReach: environment.networks('TENANTRY_FUNCTIONS_MAY_REACH'),
+    consoleFiles: developerConsole,
     logLevel: environment.logLevel(),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
   })
@@ -93,6 +107,20 @@ function readMemory(environment: RuntimeEnvironment, memoryBytes: number, runtim
   const read = (variable: 'TENANTRY_BODY_MEMORY_MB' | 'TENANTRY_RESULT_MEMORY_MB') =>
     Math.floor((environment.integer(variable, fallback, 1, 1_000_000) * mebibyte) / runtimes)
   return { bodyBytes: read('TENANTRY_BODY_MEMORY_MB'), resultBytes: read('TENANTRY_RESULT_MEMORY_MB') }
+}
+
+function readSiblingHosts(environment: RuntimeEnvironment): SiblingHost[] {
+  const names = environment.optional('TENANTRY_SIBLING_HOSTS')?.split(',') ?? []
+  return names.map((name) => {
+    const [, host, digits] = /^([^\s:/@?#]+):(\d{1,5})$/.exec(name.trim()) ?? []
+    const port = Number(digits)
+    if (host === undefined || port > 65_535)
+      throw new ConfigurationError(
+        `Invalid host ${JSON.stringify(name.slice(0, 100))} in TENANTRY_SIBLING_HOSTS. ` +
+          'It must be a name and a port, such as runtime-1:24401.',
+      )
+    return { host, port }
+  })
 }
 
 function readStorageLimits(environment: RuntimeEnvironment): StorageLimits {

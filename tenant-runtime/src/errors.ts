@@ -42,10 +42,24 @@ export const errorKinds = {
   TENANT_UNKNOWN: { status: 503, tag: 'unavailable' },
   USAGE_UNAVAILABLE: { status: 503, tag: 'unavailable' },
 
+  // the developers' console
+  INVALID_KEY: { status: 401, tag: 'Unauthorized' },
+  SESSION_ENDED: { status: 401, tag: 'Unauthorized' },
+  CSRF_REJECTED: { status: 403, tag: 'forbidden' },
+  TOO_MANY_ATTEMPTS: { status: 429, tag: 'too_many_requests' },
+
+  // the tenant's own SQL
+  INVALID_SQL: { status: 400, tag: 'bad_request' },
+  SQL_LOGIN_CLOSED: { status: 403, tag: 'forbidden' },
+  TOO_MANY_QUERIES: { status: 429, tag: 'too_many_requests' },
+
   // events
   INVALID_EVENT_ID: { status: 400, tag: 'bad_request' },
   EVENTS_GONE: { status: 410, tag: 'gone' },
   TOO_MANY_SUBSCRIBERS: { status: 503, tag: 'unavailable', isLoad: true },
+
+  // realtime
+  TOO_MANY_MESSAGES: { status: 429, tag: 'too_many_requests' },
 
   // storage
   INVALID_BUCKET_NAME: { status: 400, tag: 'Invalid Input' },

@@ -1,4 +1,5 @@
 // Runs the runtime as a process: environment and signals. Only this file uses `process`.
+import { randomUUID } from 'node:crypto'
 import { totalmem } from 'node:os'
 import { errorSerializer, followToken, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
@@ -19,6 +20,7 @@ const runtime = await startRuntime(config, {
   now: Date.now,
   elapsed: () => performance.now(),
   random: Math.random,
+  newId: randomUUID,
   onError: (error) => log.warn({ err: error }, error.message),
 })
 stopOnSignals(

@@ -13,10 +13,16 @@ import {
   type FunctionsModuleOptions,
 } from './functions/functions-module.ts'
 import { executorsFor } from './functions/executor/pool.ts'
+import { readConsoleFiles } from './console/console-files.ts'
 import type { BodyPace } from './http/body-reader.ts'
 import { followTables } from './functions/triggers/table-triggers.ts'
 import { createMeteringModule } from './metering/metering-module.ts'
+import { MessageMeter } from './metering/message-meter.ts'
 import { StoredRuns } from './metering/stored-runs.ts'
+import { relayMetrics } from './realtime/relay/relay-metrics.ts'
+import { Relay } from './realtime/relay/relay.ts'
+import { resolveHost } from './realtime/relay/resolve-host.ts'
+import { createRealtimeModule, type RealtimeModule } from './realtime/realtime-module.ts'
 import { createRestModule } from './rest/rest-module.ts'
 import type { BlobBackend } from './storage/backend/backend.ts'
 import { openBackend } from './storage/backend/open-backend.ts'
@@ -42,6 +48,8 @@ export interface RuntimeDeps {
   elapsed: () => number
   /** Returns a number that is uniformly distributed in [0, 1). */
   random: () => number
+  /** Returns a text that is different for each call, in all processes. */
+  newId: () => string
   /** Calls the control plane, or the gateway that relays to it. Functions' own requests are sent by other means. */
   fetch: typeof fetch
   failpoint: StorageFailpoint
@@ -67,6 +75,7 @@ export interface Runtime {
   storage: StorageModule
   functions: FunctionsModule
   events: EventsModule
+  realtime: RealtimeModule
   /** Evicts a tenant from memory that was deleted or has changed. */
   evict(tenantId: string): void
   /** Notifies the modules that a tenant's data may have changed. */
@@ -97,6 +106,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     bounds.results,
   )
   const evict = (tenantId: string) => {
+    authenticator.uses.prune(tenantId, tenantOf(tenantId))
     for (const module of modules) module.evict(tenantId)
   }
   const tenants: Tenants =
@@ -116,6 +126,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
   const notify = (tenantId: string) => {
     events.notify(tenantId)
     functions.notify(tenantId)
+    realtime.notify(tenantId)
   }
   const events = createEventsModule({
     now,
@@ -124,6 +135,43 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     tenantOf,
     onError,
     ...deps.events,
+  })
+  const relay =
+    config.siblingHosts.length === 0
+      ? undefined
+      : new Relay({
+          hosts: config.siblingHosts,
+          token: config.internalToken,
+          instance: deps.newId(),
+          endedSessions: {
+            list: () => authenticator.sessions.listEnded(),
+            add: (sessions) => authenticator.sessions.addEnded(sessions),
+          },
+          resolve: resolveHost,
+          onError,
+        })
+  if (relay !== undefined) authenticator.sessions.whenEnded((session) => relay.endSession(session))
+  const hasSiblings = config.siblings > 0
+  const messages = new MessageMeter({
+    data: config.data,
+    share: config.share,
+    hasSiblings,
+    tenantOf,
+    now: deps.now,
+    newId: deps.newId,
+    onError,
+  })
+  const realtime = createRealtimeModule({
+    relay,
+    messages,
+    authenticator,
+    tenantOf,
+    bounds,
+    compresses: config.compressesMessages,
+    now: deps.now,
+    elapsed: deps.elapsed,
+    newId: deps.newId,
+    onError,
   })
   const storage = createStorageModule({
     backend: deps.backend ?? (await openBackend(config.storage, config.data, failpoint)),
@@ -135,7 +183,6 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     ...deps.storage,
   })
   const runs = new StoredRuns({ data: config.data, share: config.share, onError })
-  const hasSiblings = config.siblings > 0
   const functions: FunctionsModule = createFunctionsModule({
     now,
     elapsed: deps.elapsed,
@@ -171,20 +218,25 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     onRead(tenant) {
       events.retention.poll(tenant)
       functions.retention.poll(tenant)
+      realtime.retention.poll(tenant)
     },
     runs,
+    messages,
     documents: rest.documentBytes,
     files: storage.collector,
   })
-  const modules: RuntimeModule[] = [storage, rest, functions, events, metering]
+  const modules: RuntimeModule[] = [storage, rest, functions, events, realtime, metering]
   const app = await buildApp({
     internalToken: config.internalToken,
     authenticator,
+    hasSiblings,
+    console: { files: await readConsoleFiles(config.consoleFiles), newId: deps.newId },
     modules,
     tenantOf,
     now,
     elapsed: deps.elapsed,
     bounds,
+    metrics: relayMetrics(relay),
     bodyPace: deps.bodyPace,
     logger: log,
     onWrite: notify,
@@ -195,6 +247,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     storage,
     functions,
     events,
+    realtime,
     evict,
     notify,
 

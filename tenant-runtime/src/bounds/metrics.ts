@@ -1,12 +1,13 @@
 // The runtime's metrics: what each bound allows, how much of it is used, and how often it rejected something.
 import { internalPaths } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
-import { Counter, Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, Counter, Gauge, Registry, type Metric } from 'prom-client'
 import type { Bounds } from './bounds.ts'
 
-/** Adds the route with the metrics. */
-export function addMetrics(app: FastifyInstance, bounds: Bounds): void {
+/** Adds the route with the metrics. @param further metrics of other parts, which no registry has */
+export function addMetrics(app: FastifyInstance, bounds: Bounds, further: readonly Metric[]): void {
   const registry = new Registry()
+  collectDefaultMetrics({ register: registry })
   const budgets = { bodies: bounds.bodies, results: bounds.results.budget }
   const gauge = (name: string, help: string, read: (budget: (typeof budgets)['bodies']) => number) =>
     new Gauge({
@@ -43,7 +44,8 @@ export function addMetrics(app: FastifyInstance, bounds: Bounds): void {
       },
     }),
   )
-  app.get(internalPaths.metrics, { config: { access: 'internal' } }, async (_request, reply) =>
+  for (const metric of further) registry.registerMetric(metric)
+  app.get(internalPaths.metrics, { config: { access: 'metrics' } }, async (_request, reply) =>
     reply.type(registry.contentType).send(await registry.metrics()),
   )
 }

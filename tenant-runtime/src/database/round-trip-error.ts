@@ -38,3 +38,11 @@ export class RoundTripError extends Error {
 export function isStalePlan(error: unknown): boolean {
   return error instanceof pg.DatabaseError && error.code === '0A000' && /cached plan/.test(error.message)
 }
+
+/** The classes of SQLSTATEs with which Postgres rejects a statement or its values, in whatever state it is itself. */
+const statementClasses = ['0A', '21', '22', '23', '2F', '38', '39', '42', '44', '54', 'P0']
+
+/** Whether the statement, its values, or SQL of the tenant that it runs is the reason of an error. */
+export function isOfStatement(error: unknown): error is RoundTripError {
+  return error instanceof RoundTripError && statementClasses.includes(error.sqlstate?.slice(0, 2) ?? '')
+}

@@ -1,4 +1,5 @@
 // Reads a home's event log: up to where it is final, and the events that a caller may see.
+import { bytesBefore } from '../database/bytes-before.ts'
 import { sql } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
@@ -27,8 +28,14 @@ const maxEvents = 200
 /** The maximum bytes of a page's texts, except for the last event. A page is held in memory for each subscriber. */
 const pageBytes = 2 * 1024 * 1024
 
+/**
+ * The collections whose changes only clients receive that name them. Others receive the events of files and buckets, which
+ * report the same changes.
+ */
+const namedOnly = "'storage_objects', 'storage_buckets'"
+
 /** The sequences that number what can be followed. A transaction takes a number only after another change. */
-export type LogSequence = 'event_log_seq_seq' | 'function_logs_seq_seq'
+export type LogSequence = 'event_log_seq_seq' | 'function_logs_seq_seq' | 'realtime_messages_id_seq'
 
 /** Polls the log. Returns undefined when there is nothing beyond the watermark. */
 export async function readLog({ database }: Tenant, mark: Watermark, sequence: LogSequence): Promise<Poll | undefined> {
@@ -59,10 +66,11 @@ export async function readEvents(
        select e.seq, e.payload::text as payload from event_log e
        where e.seq > $1 and e.seq <= $2 and ($3::jsonb is null or $3::jsonb ? type)
          and ($4::jsonb is null or $4::jsonb ? (payload->>'bucket'))
-         and ($5::jsonb is null or $5::jsonb ? (payload->>'collection'))
+         and case when $5::jsonb is null then coalesce(payload->>'collection', '') not in (${namedOnly})
+           else $5::jsonb ? (payload->>'collection') end
        order by e.seq limit ${maxEvents})
      select seq::text as seq, payload, (select count(*) from page)::int as found
-     from (select seq, payload, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as before from page) p
+     from (select seq, payload, ${bytesBefore('octet_length(payload)', 'seq')} as before from page) p
      where before < ${pageBytes} order by p.seq`,
     after,
     upTo,

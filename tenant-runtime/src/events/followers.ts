@@ -3,7 +3,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { corsHeaders } from '../http/cors.ts'
-import { credentialsOf, type Authenticator } from '../tenancy/authenticate.ts'
+import type { Authenticator } from '../tenancy/authenticate.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { readLog, type EventPage, type LogSequence } from './event-reader.ts'
 import { StreamEndedError, followEvents, type End, type Pace, type Subscription } from './follow-events.ts'
@@ -129,16 +129,16 @@ export class Followers {
   }
 
   /** Returns a function that checks whether the credentials are still valid and still belong to the same user. */
-  #createCheck({ tenant: { id }, rls, headers }: FastifyRequest): () => Promise<End | undefined> {
+  #createCheck(request: FastifyRequest): () => Promise<End | undefined> {
     const { authenticator, tenantOf } = this.#options
-    const credentials = credentialsOf(headers)
+    const { id } = request.tenant
     return async () => {
       // The tenant as it is now, because its keys may have been rotated. The streams of a deleted tenant end by `evict`.
       const tenant = tenantOf(id)
       if (tenant === undefined) return undefined
       try {
-        const context = await authenticator.authenticate(tenant, credentials)
-        if (JSON.stringify(context) === JSON.stringify(rls)) return undefined
+        const context = await authenticator.authenticateAgain(request, tenant)
+        if (JSON.stringify(context) === JSON.stringify(request.rls)) return undefined
         return { code: 'INVALID_TOKEN', message: 'The credentials now belong to another user. Connect again.' }
       } catch (error) {
         if (!(error instanceof RuntimeError) || error.status >= 500) throw error

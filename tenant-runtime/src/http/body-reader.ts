@@ -5,6 +5,7 @@ import type { Readable } from 'node:stream'
 import { BodyChunks, ByteTurns } from '@tenantry/contract'
 import { noRoom, type Bounds } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
+import { clientAddress } from './client-address.ts'
 import { CollectedBytes } from './collected-bytes.ts'
 
 /** The maximum body of an anonymous caller in bytes. */
@@ -97,11 +98,10 @@ export class BodyReader {
   #reserve(request: FastifyRequest): ReadBody['charge'] {
     // Only services of the installation reach an internal route. Their small bodies belong to no tenant.
     if (isInternal(request)) return () => undefined
-    const forwarded = request.headers['x-forwarded-for']
     const reservation = this.#bounds.openBody({
       tenantId: request.tenant.id,
       isAnonymous: isAnonymousCaller(request),
-      address: typeof forwarded === 'string' ? forwarded : '',
+      address: clientAddress(request.headers),
     })
     request.bodyReservation = reservation
     return (bytes) => {

@@ -2,6 +2,7 @@
 // declare.
 import type {} from 'fastify'
 import type { Reservation } from '../bounds/index.ts'
+import type { SentSession } from '../tenancy/developer-sessions.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import type { BodyReader } from './body-reader.ts'
@@ -14,9 +15,10 @@ import type { BodyReader } from './body-reader.ts'
  * - `service`        the service role alone, else 401 or 403
  * - `signed`         the URL's own signature; the handler checks it, and then sets `admitted`
  * - `internal`       another part of the installation, for no tenant
+ * - `metrics`        a program that reads metrics, with the internal token in either header
  * - `live`           all clients, even without the internal token
  */
-export type Access = 'public' | 'authenticated' | 'service' | 'signed' | 'internal' | 'live'
+export type Access = 'public' | 'authenticated' | 'service' | 'signed' | 'internal' | 'metrics' | 'live'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -31,6 +33,8 @@ declare module 'fastify' {
     bodyReservation: Reservation | null
     /** The URL prefix under which the client sees the tenant: empty, or `/t/<name>`. */
     basePath: string
+    /** The valid session of a developer whose cookie the request has, even without its CSRF token; null without one. */
+    developerSession: SentSession | null
   }
   interface FastifyInstance {
     /** Reads the bodies of requests. Every parser of a content type that buffers uses it. */

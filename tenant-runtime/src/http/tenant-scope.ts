@@ -4,6 +4,7 @@ import {
   basePathHeader,
   internalTokenHeader,
   isInternalToken,
+  isMetricsToken,
   RequestTurns,
   rejectedHeader,
   tenantHeader,
@@ -32,15 +33,17 @@ export function addTenantScope(
   app.decorateRequest('rls', null as never)
   app.decorateRequest('admitted', false)
   app.decorateRequest('basePath', '')
+  app.decorateRequest('developerSession', null)
   app.addHook('onRoute', (route) => {
     if (route.config?.access === undefined)
       throw new Error(`${String(route.method)} ${route.url} does not declare who may call it.`)
   })
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', async (request, reply) => {
     const access = request.routeOptions.config.access
     if (access === 'live') return
-    if (!isInternalToken(internalToken, request.headers[internalTokenHeader]))
-      throw new RuntimeError('FORBIDDEN', 'This address is not public.')
+    const { authorization, [internalTokenHeader]: token } = request.headers
+    if (access === 'metrics' && isMetricsToken(internalToken, token, authorization)) return
+    if (!isInternalToken(internalToken, token)) throw new RuntimeError('FORBIDDEN', 'This address is not public.')
     if (access === 'internal') return
     const tenantId = request.headers[tenantHeader]
     const tenant = typeof tenantId === 'string' ? tenantOf(tenantId) : undefined
@@ -49,11 +52,12 @@ export function addTenantScope(
     if (!turns.begins(tenant.id)) await awaitTurn(turns, request)
     const basePath = request.headers[basePathHeader]
     request.basePath = typeof basePath === 'string' ? basePath : ''
+    const session = authenticator.sessions.authenticate(request, reply, tenant)
     // A preflight has no credentials. A signed URL needs none, and any others are ignored.
     request.rls =
       request.method === 'OPTIONS' || access === 'signed'
         ? anonymous
-        : await authenticator.authenticate(tenant, credentialsOf(request.headers))
+        : (session ?? (await authenticator.authenticate(tenant, credentialsOf(request.headers))))
     if (access === undefined) return
     // An identified caller has valid credentials, even if they are not sufficient for this route.
     request.admitted = access !== 'signed' && request.rls.role !== 'anon'

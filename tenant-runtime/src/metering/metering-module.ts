@@ -5,6 +5,7 @@ import type { RuntimeModule } from '../tenancy/runtime-module.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { addUsageRoutes, type UsageRoutesDeps } from './usage-routes.ts'
 import { createCountersReader, type CountersReaderDeps } from './read-counters.ts'
+import type { MessageMeter } from './message-meter.ts'
 import type { StoredRuns } from './stored-runs.ts'
 
 interface MeteringModuleOptions extends CountersReaderDeps, UsageRoutesDeps {
@@ -13,10 +14,11 @@ interface MeteringModuleOptions extends CountersReaderDeps, UsageRoutesDeps {
   /** Called when a home is read, at least once an hour unless its tenant is paused. */
   onRead: (tenant: Tenant) => void
   runs: StoredRuns
+  messages: MessageMeter
 }
 
 export function createMeteringModule(options: MeteringModuleOptions): RuntimeModule {
-  const { now, tenantOf, onRead } = options
+  const { now, tenantOf, onRead, messages } = options
   const counters = createCountersReader(options)
   return {
     name: 'metering',
@@ -36,14 +38,22 @@ export function createMeteringModule(options: MeteringModuleOptions): RuntimeMod
       )
       addUsageRoutes(app, options)
     },
-    start: () => options.runs.load(),
-    run: (signal) => options.runs.run(signal),
-    close: async () => undefined,
+    async start() {
+      messages.load()
+      await options.runs.load()
+    },
+    async run(signal) {
+      await Promise.all([options.runs.run(signal), messages.run(signal)])
+    },
+    close: () => messages.close(),
     health: async () => ({ status: 'healthy', observed_at: now().toISOString() }),
-    usage: async () => ({}),
+    usage: async (tenant) => ({ realtime_messages: await messages.ofMonth(tenant) }),
     evict(tenantId) {
       // The observed usage of a tenant that has only changed remains valid.
-      if (tenantOf(tenantId) === undefined) options.runs.evict(tenantId)
+      if (tenantOf(tenantId) === undefined) {
+        options.runs.evict(tenantId)
+        messages.evict(tenantId)
+      }
       // The tenant may have another home now.
       counters.evict(tenantId)
     },

@@ -5,11 +5,13 @@ import { sql, type Row } from '../database/statement.ts'
 import type { RlsContext } from '../tenancy/rls-context.ts'
 import type { Tenant } from '../tenancy/tenant.ts'
 import { byteSeconds, checkedRuns, noRuns, plusRuns, type Point, type RunAmounts } from './book-hours.ts'
+import type { MessageMeter } from './message-meter.ts'
 import type { StoredRuns } from './stored-runs.ts'
 
 export interface CountersReaderDeps {
   now: () => Date
   runs: Pick<StoredRuns, 'report'>
+  messages: Pick<MessageMeter, 'store'>
   /** Returns the bytes of the tenant's documents, as the quota counts them. */
   documents: (tenant: Tenant) => Promise<number>
   files: {
@@ -38,6 +40,7 @@ interface FileCounters {
 interface StoredUsage {
   files: FileCounters
   runs: ReadonlyMap<number, RunAmounts>
+  messages: ReadonlyMap<number, string>
 }
 
 /** The values that were last read from a home. */
@@ -45,6 +48,8 @@ interface LastUsage {
   files: FileCounters
   documentBytes: number
 }
+
+const nothing: Pick<StoredUsage, 'runs' | 'messages'> = { runs: new Map(), messages: new Map() }
 
 const context: RlsContext = { role: 'service', reason: 'usage' }
 const microseconds = (time: string) => `(extract(epoch from ${time}) * 1000000)::bigint::text`
@@ -76,10 +81,13 @@ const runs = `select ${microseconds('hour')} as hour, sum(invocations)::text as 
       case meter when 'function_cpu_microseconds' then value else 0 end,
       case meter when 'function_memory_kib_milliseconds' then value else 0 end,
       case meter when 'function_egress_bytes' then value else 0 end
-    from usage_hours where hour >= requested.from and meter <> 'file_byte_us'
+    from usage_hours where hour >= requested.from and meter like 'function%'
   ) as parts group by 1`
 
-export function createCountersReader({ now, runs: observed, documents, files }: CountersReaderDeps) {
+const messages = `select ${microseconds('hour')} as hour, sum(value)::text as messages
+  from usage_hours where meter like 'realtime_messages:%' and hour >= to_timestamp($1::bigint / 1000) group by hour`
+
+export function createCountersReader({ now, runs: observed, messages: meter, documents, files }: CountersReaderDeps) {
   const lastUsage = new Map<string, LastUsage>()
 
   /**
@@ -97,15 +105,17 @@ export function createCountersReader({ now, runs: observed, documents, files }: 
   }
 
   const readUsage = async (tenant: Tenant, from: number): Promise<StoredUsage> => {
-    const [stated, marked, ran] = await tenant.database.read(
+    const [stated, marked, ran, sent] = await tenant.database.read(
       context,
       sql(state),
       sql(watermarks, from),
       sql(runs, from),
+      sql(messages, from),
     )
     return {
       files: fileCountersOf(tenant, stated?.rows[0], marked?.rows ?? []),
       runs: new Map((ran?.rows ?? []).map(runsOf)),
+      messages: new Map((sent?.rows ?? []).map(messagesOf)),
     }
   }
 
@@ -117,7 +127,8 @@ export function createCountersReader({ now, runs: observed, documents, files }: 
     async read(tenant: Tenant, hours: number): Promise<HomeCounters> {
       const from = hourOf(now().getTime()) - hours * hourMilliseconds
       const before = lastUsage.get(tenant.id)
-      const unchanged = before && { files: extrapolated(before.files, now()), runs: new Map<number, RunAmounts>() }
+      const unchanged = before && { files: extrapolated(before.files, now()), ...nothing }
+      await requestOr(tenant, () => meter.store(tenant), null)
       const usage = await requestOr(tenant, () => readUsage(tenant, from), unchanged)
       // Sweeps the store again when it has more bytes than the home reports.
       const checkAgain = async () => {
@@ -137,7 +148,13 @@ export function createCountersReader({ now, runs: observed, documents, files }: 
       const unreported = seen?.unreported ?? new Map<number, bigint>()
       const until = Number(at / 1000n)
       // The tenant can change the beginning of the counters too, so usage observed before it counts as well.
-      const first = Math.min(Number(began / 1000n), until, ...unreported.keys(), ...used.keys())
+      const first = Math.min(
+        Number(began / 1000n),
+        until,
+        ...unreported.keys(),
+        ...used.keys(),
+        ...usage.messages.keys(),
+      )
       const requestedHours = Array.from({ length: hours + 1 }, (_, n) => from + n * hourMilliseconds).filter(
         (hour) => hour <= until && hour + hourMilliseconds > first,
       )
@@ -159,6 +176,7 @@ export function createCountersReader({ now, runs: observed, documents, files }: 
             function_cpu_microseconds: String(amounts.functionCpuMicroseconds),
             function_memory_kib_milliseconds: String(amounts.functionMemoryKibMilliseconds),
             function_egress_bytes: String(amounts.functionEgressBytes),
+            realtime_messages: usage.messages.get(hour) ?? '0',
           }
         }),
       }
@@ -202,6 +220,10 @@ function extrapolated(files: FileCounters, now: Date): FileCounters {
 
 function iso(at: bigint): string {
   return new Date(Number(at / 1000n)).toISOString()
+}
+
+function messagesOf(row: Row): [number, string] {
+  return [Number(BigInt(String(row['hour'])) / 1000n), String(row['messages'])]
 }
 
 function runsOf(row: Row): [number, RunAmounts] {

@@ -2,10 +2,13 @@
 // before any SQL.
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
-import type { TenantManifest } from '@tenantry/contract'
+import type { ApiKey, TenantManifest } from '@tenantry/contract'
 import { errors as joseErrors, jwtVerify } from 'jose'
+import type { FastifyRequest } from 'fastify'
 import { RuntimeError } from '../errors.ts'
 import { anonymous, type RlsContext } from './rls-context.ts'
+import { DeveloperSessions, sessionContext } from './developer-sessions.ts'
+import { KeyUse } from './key-use.ts'
 import type { Tenant } from './tenant.ts'
 import { imported, publicKeyOf } from './public-keys.ts'
 import { claimsText, malformed } from './token-form.ts'
@@ -35,12 +38,18 @@ const issuers = (tenant: Tenant) => ['tenantry', tenant.id, tenant.name]
 
 export class Authenticator {
   readonly #now: () => number
+  /** The uses of API keys. */
+  readonly uses: KeyUse
+  /** The sessions of the developers' console. */
+  readonly sessions: DeveloperSessions
   #verified = new Map<string, VerifiedToken>()
   #older = new Map<string, VerifiedToken>()
 
   /** Creates an authenticator. `now` returns milliseconds since the epoch. */
   constructor(now: () => number) {
     this.#now = now
+    this.uses = new KeyUse(now())
+    this.sessions = new DeveloperSessions(now)
   }
 
   /**
@@ -51,14 +60,55 @@ export class Authenticator {
     const bearer = readBearer(authorization)
     if (bearer === undefined) {
       // There is only an API key: the secret key is the service's; a text of another form is an anonymous caller.
-      return apikey === undefined ? anonymous : (ofApiKey(tenant, apikey, this.#now()) ?? anonymous)
+      return apikey === undefined ? anonymous : (this.#ofApiKey(tenant, apikey) ?? anonymous)
     }
     const known = this.#cached(tenant, bearer)
     if (known !== undefined) return known
-    const context = ofApiKey(tenant, bearer, this.#now())
+    const context = this.#ofApiKey(tenant, bearer)
     if (context !== undefined) return context
     if (bearer === apikey && !looksLikeToken(bearer)) return anonymous
     return this.#verify(tenant, bearer)
+  }
+
+  /**
+   * Authenticates the caller of a request in progress again, for the tenant as it is now.
+   * @throws RuntimeError INVALID_TOKEN, UNAUTHORIZED, SESSION_ENDED
+   */
+  async authenticateAgain({ rls, headers, developerSession }: FastifyRequest, tenant: Tenant): Promise<RlsContext> {
+    if (rls !== sessionContext || developerSession === null) return this.authenticate(tenant, credentialsOf(headers))
+    this.sessions.requireValid(developerSession, tenant)
+    return rls
+  }
+
+  /** Whether a text is a valid secret key of the tenant. */
+  isSecretKey(tenant: Tenant, text: string): boolean {
+    return this.#apiKeyKind(tenant, text) === 'secret'
+  }
+
+  /**
+   * Returns the context of an API key; undefined for a text that is not an API key.
+   * @throws RuntimeError INVALID_TOKEN for a text that has the form of a key but is not one of the tenant's
+   */
+  #ofApiKey(tenant: Tenant, text: string): RlsContext | undefined {
+    const kind = this.#apiKeyKind(tenant, text)
+    if (kind !== undefined) return kind === 'secret' ? service('secret key') : anonymous
+    const form = apiKeyForm.exec(text)?.[1]
+    if (form === undefined) return undefined
+    throw new RuntimeError(
+      'INVALID_TOKEN',
+      `Unknown ${form} API key: it was rotated, or it is not a key of this tenant.`,
+    )
+  }
+
+  #apiKeyKind(tenant: Tenant, text: string): ApiKey['kind'] | undefined {
+    const now = this.#now()
+    const hash = createHash('sha256').update(text).digest()
+    for (const { kind, sha256, expires_at: expiresAt } of tenant.manifest.keys) {
+      if (!timingSafeEqual(hash, Buffer.from(sha256, 'hex')) || !isLive(expiresAt, now)) continue
+      this.uses.note(tenant.id, sha256, now)
+      return kind
+    }
+    return undefined
   }
 
   /** Returns the context of a token that was verified recently. */
@@ -102,32 +152,23 @@ function readBearer(header: string | undefined): string | undefined {
 
 const apiKeyForm = /^tn_(publishable|secret)_/
 
-/**
- * Returns the context of an API key; undefined for a text that is not an API key.
- * @throws RuntimeError INVALID_TOKEN for a text that has the form of a key but is not one of the tenant's
- */
-function ofApiKey(tenant: Tenant, text: string, now: number): RlsContext | undefined {
-  const kind = apiKeyKind(tenant, text, now)
-  if (kind !== undefined) return kind === 'secret' ? service('secret key') : anonymous
-  const form = apiKeyForm.exec(text)?.[1]
-  if (form === undefined) return undefined
-  throw new RuntimeError('INVALID_TOKEN', `Unknown ${form} API key: it was rotated, or it is not a key of this tenant.`)
-}
-
-function apiKeyKind(tenant: Tenant, text: string, now: number): 'publishable' | 'secret' | undefined {
-  const hash = createHash('sha256').update(text).digest()
-  for (const key of tenant.manifest.keys) {
-    if (timingSafeEqual(hash, Buffer.from(key.sha256, 'hex')) && isLive(key.expires_at, now)) return key.kind
-  }
-  return undefined
-}
-
 /** Whether a key or secret is valid: it was not rotated, or its overlap has not ended. */
-function isLive(expiresAt: string | null | undefined, now: number): boolean {
+export function isLive(expiresAt: string | null | undefined, now: number): boolean {
   return expiresAt == null || Date.parse(expiresAt) > now
 }
 
-function looksLikeToken(text: string): boolean {
+/**
+ * Returns the next time, in milliseconds since the epoch, from which one more of the tenant's keys and secrets is not accepted,
+ * also for tokens that were verified before; Infinity without an overlap of a rotation.
+ */
+export function nextCredentialEnd({ manifest }: Tenant, now: number): number {
+  const expiries = [...manifest.keys.map(({ expires_at: at }) => at), ...(manifest.jwt_secret_expiries ?? [])]
+  const ends = expiries.map((at) => (at == null ? Infinity : Date.parse(at) + cacheMilliseconds))
+  return Math.min(Infinity, ...ends.filter((end) => end > now))
+}
+
+/** Whether a text has the form of a token. API keys do not. */
+export function looksLikeToken(text: string): boolean {
   return /^[\w-]+\.[\w-]*\.[\w-]*$/.test(text)
 }
 

@@ -1,10 +1,10 @@
-// The interface of the runtime's modules (storage, REST, functions, events, metering) to the core.
+// The interface of the runtime's modules (storage, REST, functions, events, realtime, metering) to the core.
 import type { ComponentHealth, TenantStorageUsage } from '@tenantry/contract'
 import type { FastifyPluginAsync } from 'fastify'
 import type { Tenant } from './tenant.ts'
 
 export interface RuntimeModule {
-  readonly name: 'storage' | 'rest' | 'functions' | 'events' | 'metering'
+  readonly name: 'storage' | 'rest' | 'functions' | 'events' | 'realtime' | 'metering'
   readonly routes: FastifyPluginAsync
   /** Starts the module, once, before the runtime listens. Rejects when the module cannot work. */
   start(): Promise<void>

@@ -69,6 +69,7 @@ export class TenantRegistry {
       name: manifest.name,
       generation: manifest.generation,
       limits: manifest.limits,
+      unserved: manifest.unserved,
       manifest,
       database: new ScopedDatabase(this.#connections, logins),
     }

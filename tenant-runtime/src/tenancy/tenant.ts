@@ -7,7 +7,9 @@ export interface Tenant {
   readonly name: string
   readonly generation: number
   readonly limits: Limits
+  /** The reason for which gateways reject all requests of the tenant; undefined while it is served. */
+  readonly unserved?: TenantManifest['unserved']
   readonly database: ScopedDatabase
-  /** The manifest with keys, token secrets and the signing secret: only for `tenancy/` and `storage/signing`. */
+  /** The manifest with keys, secrets and logins: only for `tenancy/`, `keys/`, `console/`, `storage/signing` and `sql/`. */
   readonly manifest: TenantManifest
 }

@@ -21,6 +21,8 @@ export interface InvocationEnd {
   errorMessage: string | null
   /** The log; undefined if it is empty. */
   log: LoggedLines | undefined
+  /** A statement that is executed in the same transaction. */
+  completion?: Statement | undefined
 }
 
 /** A run whose record is written only at its end. */

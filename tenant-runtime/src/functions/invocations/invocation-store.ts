@@ -218,7 +218,10 @@ async function writeEntries(database: Tenant['database'], { ends, begins, wholes
     begins: begins.length === 0 ? undefined : beginStatement(begins),
   }
   const given = Object.values(statements).filter((statement) => statement !== undefined)
-  const [, ...results] = await database.run(context, asyncCommit, ...given)
+  const completions = ends.flatMap(({ completion }) => completion ?? [])
+  // What a run completes must not be repeated after a crash of Postgres.
+  const commit = completions.length === 0 ? asyncCommit : syncCommit
+  const [, ...results] = await database.run(context, commit, ...given, ...completions)
   const resultOf = (statement: Statement | undefined) =>
     statement === undefined ? undefined : results[given.indexOf(statement)]
   if ((resultOf(statements.ends)?.count ?? 0) < ends.length)

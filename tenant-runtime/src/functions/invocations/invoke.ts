@@ -3,6 +3,7 @@
 import { randomUUIDv7 } from 'node:crypto'
 import type { FastifyBaseLogger } from 'fastify'
 import { RuntimeError } from '../../errors.ts'
+import type { Statement } from '../../database/statement.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { outputLimit, type Module, type RunResult } from '../executor/executor.ts'
@@ -57,12 +58,16 @@ export interface Call {
   variables: Readonly<Record<string, string | undefined>>
   /** The claim that must succeed before the run. */
   claim?: Claim
+  /** A statement that is executed in the transaction that records the end of a run, if its status is below 400. */
+  completion?: Statement
   /** Receives the invocation's turn, so that the caller can stop it. */
   onTurn?: (turn: Pick<Turn, 'stop'>) => void
   log: FastifyBaseLogger
 }
 
 const maxMessageLength = 2_048
+const failedStatus = 400
+const completing: RlsContext = { role: 'service', reason: 'the end of an invocation' }
 /** Time after which the beginning is recorded of a run whose record is otherwise written at its end. */
 const promptMilliseconds = 20
 
@@ -272,10 +277,12 @@ async function finish(
     cpuMicroseconds: result?.cpuMicroseconds ?? 0,
     memoryPeak: result?.memoryPeak ?? 0,
     egressBytes: done.egressBytes,
+    completion: response instanceof RuntimeError || response.status >= failedStatus ? undefined : call.completion,
   }
   if (!done.isBegun && !(await recordInvocation(tenant, { ...end, version: fn.updatedAt }, fn, deps.onError)))
     return 'changed'
   const isWritten = !done.isBegun || (await writeEnd(deps, tenant, end))
+  if (!isWritten && end.completion !== undefined) await tenant.database.run(completing, end.completion)
   deps.onEnd?.(tenant.id, end)
   if (isWritten && end.log !== undefined) {
     deps.logs.wrote(tenant, fn.id, end.log.bytes)

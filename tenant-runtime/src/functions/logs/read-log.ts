@@ -1,4 +1,5 @@
 // Reads a function's log line by line: pages from the newest line on, and for followers the lines after a position.
+import { bytesBefore } from '../../database/bytes-before.ts'
 import { sql, type Row, type Statement } from '../../database/statement.ts'
 import { listed, type EventPage } from '../../events/event-reader.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
@@ -54,7 +55,7 @@ function pageStatement(
          and ($7::timestamptz is null or (e.line->>'timestamp')::timestamptz < $7::timestamptz)
        order by l.seq ${order}, e.n ${order} limit $8::int)
      select ${columns}, (select count(*) from page)::int as found
-     from (select *, sum(octet_length(message)) over (order by position ${order}) - octet_length(message) as before from page) p
+     from (select *, ${bytesBefore('octet_length(message)', `position ${order}`)} as before from page) p
      where p.before < ${pageBytes} order by p.position ${order}`,
     name,
     after ?? null,

@@ -37,6 +37,8 @@ export class Deliverer {
 
   watch(functions: readonly TriggeredFunction[]): void {
     this.#functions = functions
+    // After a move of the home, the lease is free at once.
+    this.#leaseNext = 0
   }
 
   /** Starts the deliveries that are due. @returns milliseconds until the next poll; undefined if no function has a trigger */
@@ -113,6 +115,7 @@ export class Deliverer {
           TENANTRY_CONTENT_TYPE: 'application/json',
         },
         claim: claimDelivery(seq, holder),
+        completion: deliveryDone(seq),
       })
       if (status >= 400)
         return await this.#failed(tenant, seq, {
@@ -134,7 +137,6 @@ export class Deliverer {
       if (!isFailedRun(error) || this.#jobs.isStopped) throw error
       return this.#failed(tenant, seq, { attempts, message: error.message, isLast: false })
     }
-    await deliveryDone(tenant, seq)
     return true
   }
 

@@ -2,7 +2,7 @@
 // function has accepted it, so no position is stored. If a concurrent transaction commits late, its lower numbers are delivered
 // next. Changes of the same record are still in order, because the second one waits for the first one's lock and takes its
 // number after that commit.
-import { sql, type Row, type Value } from '../../database/statement.ts'
+import { sql, type Row, type Statement, type Value } from '../../database/statement.ts'
 import { RuntimeError } from '../../errors.ts'
 import type { RlsContext } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
@@ -76,8 +76,9 @@ export function claimDelivery(seq: number, holder: string): Claim {
   }
 }
 
-export async function deliveryDone({ database }: Tenant, seq: number): Promise<void> {
-  await database.query(context, 'delete from function_deliveries where seq = $1', seq)
+/** Returns a statement that removes a delivery, because the function has accepted it. */
+export function deliveryDone(seq: number): Statement {
+  return sql('delete from function_deliveries where seq = $1', seq)
 }
 
 /** Records a failed attempt. @param nextAttempt milliseconds since 1970; undefined if the delivery is dead */

@@ -1,4 +1,5 @@
 // Claims planned times when they are due. All runtimes that serve the tenant try to; the first one succeeds.
+import { RuntimeError } from '../../errors.ts'
 import { anonymous } from '../../tenancy/rls-context.ts'
 import type { Tenant } from '../../tenancy/tenant.ts'
 import { ClaimTaken } from '../invocations/invocation-store.ts'
@@ -43,6 +44,8 @@ export class PlannedTimes {
     for (const planned of this.#planned) {
       if (planned.next !== undefined && planned.next <= now) {
         const due = dueTime(planned.schedule, planned.since, now)
+        // Its job has failed, and pauses. The end of the pause starts the next poll.
+        if (due !== undefined && this.#jobs.has(keyOf(planned.fn, due))) continue
         planned.next = nextRun(planned.schedule, now)
         if (due !== undefined) this.#claim(tenant, planned, due, now)
       }
@@ -55,7 +58,7 @@ export class PlannedTimes {
     const { fn, schedule, since } = planned
     planned.since = due
     const isMissed = schedule.missed === 'skip' && now.getTime() - due.getTime() > missedMilliseconds
-    this.#jobs.begin(`${fn.id} at ${due.toISOString()}`, async () => {
+    this.#jobs.begin(keyOf(fn, due), async () => {
       try {
         if (isMissed) await skipPlannedTime(tenant, fn, due, 'missed')
         else await this.#run(tenant, fn, due)
@@ -82,9 +85,10 @@ export class PlannedTimes {
     } catch (error) {
       if (error instanceof ClaimTaken) {
         // Another runtime has claimed it, or an earlier run continues, or the trigger has changed.
-        await skipPlannedTime(tenant, fn, due, 'overlap')
+        const isDone = await skipPlannedTime(tenant, fn, due, 'overlap')
         this.#onStale()
-        return
+        if (isDone) return
+        throw new RuntimeError('FUNCTIONS_BUSY', 'The home moves, and lets no function begin. The run is retried.')
       }
       if (isGone(error)) {
         this.#onStale()
@@ -95,3 +99,5 @@ export class PlannedTimes {
     await deleteOldTimes(tenant, fn.id, due)
   }
 }
+
+const keyOf = ({ id }: TriggeredFunction, due: Date) => `${id} at ${due.toISOString()}`

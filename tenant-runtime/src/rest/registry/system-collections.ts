@@ -98,5 +98,14 @@ export const counterTables: ReadonlySet<string> = new Set([
   'event_log_gone',
 ])
 
-/** Functions of the home that only the service's own statements use. */
-export const ownRoutines: ReadonlySet<string> = new Set(['refuse_change', 'home_problems', 'home_structure_of'])
+/** Functions of the home that are not served: the service's own statements use them, and the tenant's SQL. */
+export const ownRoutines: ReadonlySet<string> = new Set([
+  'refuse_change',
+  'home_problems',
+  'home_structure_of',
+  'event_log_changes_of',
+  'storage_readers_of',
+  'realtime_key_of',
+  'realtime_follow',
+  'realtime_unfollow',
+])
