@@ -12,6 +12,7 @@ import { readTargets, type TargetConfig } from './backups/index.ts'
 import { readBillingConfig, type BillingConfig } from './billing/index.ts'
 import { defaultMaxObjects } from './homes/index.ts'
 import { superuserWithFile, type PostgresUrl } from './platform/superuser-url.ts'
+import { isUuid } from './platform/uuid.ts'
 import { readRegions, type RegionConfig } from './regions/index.ts'
 import { readSessionLimits, type SessionLimitsConfig } from './sessions/index.ts'
 
@@ -30,6 +31,8 @@ export interface Config {
   installation: string | undefined
   platformKeyFile: string | undefined
   homeMigrations: string
+  /** Directory of the bundled web console. */
+  consoleFiles: string
   failpoints: string
   logLevel: string
   /** Seconds between a DELETE and the destruction of the tenant's data. */
@@ -41,6 +44,14 @@ export interface Config {
   homeLimits: HomeLimits
   /** Days after which operations are deleted. */
   operationDays: number
+  /** Milliseconds for which a move between databases may hold a tenant's requests. */
+  moveHoldMilliseconds: number
+  /** Seconds after a move between databases for which it can be reverted; 0: it cannot. */
+  moveReverseSeconds: number
+  /** The pace at which a move copies a home. */
+  moveBytesPerSecond: number
+  /** The pace at which a backup reads a home. */
+  backupBytesPerSecond: number
   /** Days after which entries of the audit log are removed. */
   auditDays: number
   /** Maximum number of a tenant's own relations in its home, and of its other objects. */
@@ -49,6 +60,8 @@ export interface Config {
   rateLimits: RateLimits
   /** Private networks to which operators' webhooks may be sent. */
   webhooksMayReach: Networks
+  /** Proxies of the operator in front of the API, which report the addresses of their clients. */
+  trustedProxies: Networks
   /** Limits of tenants' SQL sessions on shared servers. */
   sessionLimits: SessionLimitsConfig
   /** Prices; undefined if no invoices are made. */
@@ -64,6 +77,8 @@ export interface Config {
 }
 
 type ControlPlaneEnvironment = Environment<keyof typeof controlPlaneSettings>
+
+const megabytes = 1_000_000
 
 /** Reads the configuration. @throws Error that names the variable and the violation */
 export function readConfig(variables: NodeJS.ProcessEnv): Config {
@@ -81,6 +96,7 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     homeMigrations:
       environment.optional('TENANTRY_HOME_MIGRATIONS') ??
       fileURLToPath(new URL('../../tenant-runtime/migrations/', import.meta.url)),
+    consoleFiles: fileURLToPath(new URL('../../console/built/', import.meta.url)),
     failpoints: environment.optional('TENANTRY_FAILPOINTS') ?? '',
     logLevel: environment.logLevel(),
     deleteGraceSeconds: environment.integer('TENANTRY_DELETE_GRACE_SECONDS', 7 * 86_400, 0, 365 * 86_400),
@@ -88,11 +104,16 @@ export function readConfig(variables: NodeJS.ProcessEnv): Config {
     maxUploadBytes: environment.integer('TENANTRY_MAX_UPLOAD_BYTES', 100_000_000, 1, Number.MAX_SAFE_INTEGER),
     maxObjects: environment.integer('TENANTRY_MAX_RELATIONS', defaultMaxObjects, 100, 1_000_000),
     operationDays: environment.integer('TENANTRY_OPERATION_DAYS', 365, 1, 36_500),
+    moveHoldMilliseconds: environment.integer('TENANTRY_MOVE_HOLD_MILLISECONDS', 3_000, 100, 60_000),
+    moveReverseSeconds: environment.integer('TENANTRY_MOVE_REVERSE_SECONDS', 3_600, 0, 86_400),
+    moveBytesPerSecond: megabytes * environment.integer('TENANTRY_MOVE_MEGABYTES_PER_SECOND', 60, 1, 100_000),
+    backupBytesPerSecond: megabytes * environment.integer('TENANTRY_BACKUP_MEGABYTES_PER_SECOND', 100, 1, 100_000),
     auditDays: environment.integer('TENANTRY_AUDIT_DAYS', 2_557, 30, 36_500),
     homeLimits: readHomeLimits((name) => environment.optional(name)),
     rateLimits: readRateLimits(environment.optional('TENANTRY_RATE_LIMITS') ?? ''),
     sessionLimits: readSessionLimits(environment.optional('TENANTRY_SESSION_LIMITS') ?? ''),
     webhooksMayReach: environment.networks('TENANTRY_WEBHOOKS_MAY_REACH'),
+    trustedProxies: environment.networks('TENANTRY_API_TRUSTED_PROXIES'),
     billing: readPrices(environment),
     backups: environment.optional('TENANTRY_BACKUPS'),
     backupTargets: readBackupTargets(environment),
@@ -134,7 +155,7 @@ function readBackupTargets(environment: ControlPlaneEnvironment): TargetConfig[]
 
 function readInstallation(environment: ControlPlaneEnvironment): string | undefined {
   const name = environment.optional('TENANTRY_INSTALLATION')
-  if (name !== undefined && !/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(name))
+  if (name !== undefined && !isUuid(name))
     throw new ConfigurationError('TENANTRY_INSTALLATION must be a UUID in lower case.')
   return name
 }

@@ -1,6 +1,6 @@
 // The control plane, assembled from its folders. Its environment, for example time and other machines, is an argument:
 // `main.ts` passes the real one, and tests pass their own.
-import { listenBacklog, watchPingSeconds } from '@tenantry/contract'
+import { hasAddress, listenBacklog, watchPingSeconds } from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import type { Logger } from 'pino'
 import { buildApp } from './app.ts'
@@ -18,21 +18,26 @@ import { createBlockedAddressStore } from './blocked-addresses/index.ts'
 import { issuingRoutes, openAuthority } from './certificates/index.ts'
 import { keepEtcdCredentials } from './clusters/index.ts'
 import type { Config } from './config.ts'
+import { createConsoleSessionStore } from './console-sessions/index.ts'
 import { createDiskWatchStore, watchDisks, watchStorage } from './disk/index.ts'
 import { createDriftReader } from './drift/index.ts'
 import { createDockerEngine } from './engines/docker/index.ts'
+import { createProcessEngine } from './engines/process/index.ts'
+import { createFleetStore } from './fleet/index.ts'
 import { createHealthReader, createStoredReader, watchHomes } from './health/index.ts'
+import { createHostStore, measureHosts } from './hosts/index.ts'
 import { HomeDatabases, loadHomeMigrations, migrationsFingerprint } from './homes/index.ts'
 import { createInternalTokenRecord, recordInternalToken } from './internal-token/index.ts'
-import { createFirstKey, createPlatformKeyStore, type PlatformKeyStore } from './keys/index.ts'
+import { createFirstKey, createKeySubjects, createPlatformKeyStore, type PlatformKeyStore } from './keys/index.ts'
 import { createSealedValues, rejectUnknownMasterKey, reseal } from './master-key/index.ts'
 import { createMetrics } from './metrics.ts'
 import { createPauseStore, pauseIdleTenants } from './pause/index.ts'
 import { createPlanStore, recordRateLimits, recordRegions, rejectUnknownRegions } from './plans/index.ts'
+import { moveHomes } from './moves/index.ts'
 import { ChangeFeed } from './platform/change-feed.ts'
 import type { Clock } from './platform/clock.ts'
 import { checkDatabaseGrants } from './platform/database-grants.ts'
-import { openDatabase } from './platform/database.ts'
+import { isReachable, openDatabase } from './platform/database.ts'
 import { nameInstallation } from './platform/installation.ts'
 import { createStoredResponses } from './platform/stored-responses.ts'
 import { lead, type Leadership } from './platform/leader.ts'
@@ -54,8 +59,10 @@ import {
   reportRegions,
 } from './reconcile/index.ts'
 import { superuserOf, type RegionConfig } from './regions/index.ts'
+import { createRebalanceStore, rebalanceJobs } from './rebalance/index.ts'
 import { createRolloutLedger, createRolloutStore, runRollouts } from './rollouts/index.ts'
 import { openSessions } from './sessions/index.ts'
+import { createSpendingStore, watchSpending } from './spending/index.ts'
 import {
   createPasswordRequests,
   createPasswordServers,
@@ -167,9 +174,11 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   const openRegion = (region: RegionConfig): Region => {
     const shared = homes.get(region.id)
     if (shared === undefined) throw new Error(`The region "${region.id}" has no shared databases.`)
-    const { docker } = region
+    const { docker, processes } = region
     const engine =
-      docker && createDockerEngine({ host: docker.host, tlsDirectory: docker.tls_directory }, installation, clock)
+      docker === undefined
+        ? processes && createProcessEngine(processes.socket, installation, clock)
+        : createDockerEngine({ host: docker.host, tlsDirectory: docker.tls_directory }, installation, clock)
     const options = { config: region, engine, homes: shared, migrations, maxObjects, internalToken, clock }
     return (deps.openRegion ?? createRegion)(options)
   }
@@ -189,6 +198,8 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   const metrics = createMetrics(conditions, now)
   const sessions = openSessions(config, homes, { database, seal, measures: metrics.sessions, clock, log })
   const tenants = createTenantStore(stores)
+  const spending = createSpendingStore(stores)
+  const hosts = createHostStore(database, now)
   const reconcileStore = createReconcileStore(database, seal, now)
   const observationDeps = { regions, store: reconcileStore, clock }
   const webhookTargets = { reachable: config.webhooksMayReach, resolve: deps.resolve }
@@ -197,32 +208,30 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   /** Returns the leader's jobs in addition to reconciliation. */
   const jobs = (): ((leadership: Leadership) => Promise<void>)[] => {
     const jobDeps = { regions, probe, changes, clock, log }
+    const homeDeps = { tenant: (id: string) => reconcileStore.snapshot(id), migrations }
     const running = createRunningTenants(database)
+    const servers = createPasswordServers({ ...stores, ...config })
     const homeReading = { ...jobDeps, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
     return [
       ...backupJobs(backups, {
         ...jobDeps,
+        ...homeDeps,
         ...stores,
         config,
         random,
-        tenant: (id) => reconcileStore.snapshot(id),
         readHome: createHomeReader(homeReading).readNow,
         runtimeFiles: createRuntimeFiles(internalToken, deps.fetch, clock),
-        migrations,
         measures: metrics,
       }),
+      moveHomes({ ...jobDeps, ...homeDeps, ...stores, config, failpoint: deps.failpoint }),
       reseal({ values: createSealedValues(database, seal, now), seal, clock, log }),
       recordInternalToken({ internalToken, record: createInternalTokenRecord(database, now), clock, log }),
-      replaceSuperuserPasswords({
-        servers: createPasswordServers({ ...stores, ...config }),
-        failpoint: deps.failpoint,
-        clock,
-        log,
-      }),
+      replaceSuperuserPasswords({ servers, failpoint: deps.failpoint, clock, log }),
       runWarmPools({ ...jobDeps, store: createWarmPoolStore(database, seal, now), measure: metrics.warmPool }),
       pauseIdleTenants({ ...jobDeps, store: { ...running, ...createPauseStore(database, now) } }),
       watchStorage({ ...jobDeps, store: running, measure: metrics.storage }),
       watchHomes({ ...jobDeps, store: reconcileStore }),
+      measureHosts({ ...jobDeps, store: hosts }),
       checkDatabaseGrants({ servers: homes, clock, log }),
       ...sessions.jobs,
       watchDisks({ ...jobDeps, store: createDiskWatchStore(database, now) }),
@@ -240,9 +249,13 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
       watchQuotas({ ...jobDeps, store: createQuotaWatchStore(database, now) }),
       reportRegions({ conditions, events: createRegionEvents(database, now), clock, log }),
       runRollouts({ ...jobDeps, ledger: createRolloutLedger(database, now) }),
+      ...rebalanceJobs({ ...jobDeps, ...stores, tenants, measure: metrics.sharedDatabase }),
       ...(config.billing === undefined
         ? []
-        : [closeMonths({ ...billing, config: config.billing, clock, measure: metrics.metering.invoices, log })]),
+        : [
+            closeMonths({ ...billing, config: config.billing, clock, measure: metrics.metering.invoices, log }),
+            watchSpending({ store: spending, billing: billing.billing, clock, log }),
+          ]),
     ]
   }
 
@@ -253,8 +266,15 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     tenants,
     plans,
     keys,
+    keySubjects: createKeySubjects(database),
+    isTrustedProxy: (address) => hasAddress(config.trustedProxies, address),
+    consoleSessions: createConsoleSessionStore(database, now),
+    consoleFiles: config.consoleFiles,
+    fleet: createFleetStore({ database, now, proofDays: config.proofDays }),
+    prices: config.billing,
     audit: createAuditLog(database),
     rollouts: createRolloutStore(stores),
+    rebalances: createRebalanceStore(stores),
     backups: { store: createBackupStore(stores), storage: backups },
     usageSources: createUsageSources(stores),
     usage: createUsageReader({
@@ -274,19 +294,17 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     billing: billing.billing,
     invoices: billing.invoices,
     adjustments: billing.adjustments,
+    spending,
     history: billing.history,
     pdfFonts: () => (pdfFonts ??= loadPdfFonts()),
     health: createHealthReader({ ...observationDeps, probe }),
     drift: createDriftReader(observationDeps),
+    hosts,
     regionCondition: (region) => conditions.of(region),
     engineOf: (region) => regions.get(region)?.engine,
     sharedServer: (region) => sessions.sharedServer(region),
     changes,
-    ping: () =>
-      database.$queryRaw`select 1`.then(
-        () => true,
-        () => false,
-      ),
+    ping: () => isReachable(database),
     now,
     clock,
     deleteGraceSeconds: config.deleteGraceSeconds,

@@ -10,9 +10,12 @@ import { parseFailpoints } from './reconcile/index.ts'
 const config = readOrExit(() => readConfig(process.env))
 const log = pino({ level: config.logLevel, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } })
 followToken(config.internalToken, (error) => log.warn({ err: error }, error.message))
-const kill = () => process.kill(process.pid, 'SIGKILL')
 const failpoint = readOrExit(() =>
-  parseFailpoints(config.failpoints, kill, (name) => log.trace({ failpoint: name }, 'A failpoint was passed.')),
+  parseFailpoints(
+    config.failpoints,
+    (signal) => process.kill(process.pid, signal),
+    (name) => log.trace({ failpoint: name }, 'A failpoint was passed.'),
+  ),
 )
 const resolve = async (hostname: string) => (await lookup(hostname, { all: true })).map(({ address }) => address)
 const plane = await checkOrExit(() =>

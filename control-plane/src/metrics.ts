@@ -4,6 +4,7 @@ import type { ArchiveJobDeps, BackupJobDeps, DumpJobDeps, ProofJobDeps } from '.
 import type { StorageWatchDeps } from './disk/index.ts'
 import type { WarmPoolDeps } from './warm-pool/index.ts'
 import { createMeteringMetrics, type MeteringMeasures } from './metering-metrics.ts'
+import type { RebalanceJobDeps } from './rebalance/index.ts'
 import type { ControllerMeasures, RegionConditions } from './reconcile/index.ts'
 import type { SessionMeasures } from './sessions/index.ts'
 
@@ -12,6 +13,7 @@ export interface Metrics {
   text(): Promise<string>
   controller: ControllerMeasures
   warmPool: WarmPoolDeps['measure']
+  sharedDatabase: RebalanceJobDeps['measure']
   storage: StorageWatchDeps['measure']
   backups: BackupJobDeps['measure']
   archives: ArchiveJobDeps['measure']
@@ -22,6 +24,9 @@ export interface Metrics {
   sessions: SessionMeasures
   metering: MeteringMeasures
 }
+
+/** The kinds of jobs on backups. */
+const jobKinds: Record<Parameters<BackupJobDeps['measure']>[0], true> = { backup: true, restore: true, verify: true }
 
 /** Creates the metrics. @param regions conditions, read whenever the metrics are read */
 export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () => Date): Metrics {
@@ -59,11 +64,19 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
   const corrections = counter('tenantry_region_corrections_total', "Sweeps that had to repair the region's own stack", [
     'region',
   ])
-  const warmStacks = gauge('tenantry_warm_stacks', 'Stacks that were created in advance, by region and state', [
-    'region',
-    'isolation',
-    'state',
-  ])
+  const warmStacks = gauge(
+    'tenantry_warm_stacks',
+    'Homes and stacks that were created in advance, by region, isolation and state',
+    ['region', 'isolation', 'state'],
+  )
+  const databaseLabels = ['region', 'database']
+  const databaseHomes = gauge('tenantry_shared_database_homes', 'Homes in a shared database', databaseLabels)
+  const databaseBytes = gauge('tenantry_shared_database_bytes', 'The size of a shared database', databaseLabels)
+  const databaseUse = gauge(
+    'tenantry_shared_database_limit_ratio',
+    'The used part of the limit of a shared database, of homes or bytes, whichever is greater',
+    databaseLabels,
+  )
   const storePhantoms = gauge(
     'tenantry_storage_phantoms',
     'Requested objects whose file was missing, since the starts of the runtimes',
@@ -76,6 +89,9 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
     'Backups, restores and verifications that ended, by outcome',
     ['kind', 'outcome'],
   )
+  // An increase is visible only of a series that exists before it.
+  for (const kind of Object.keys(jobKinds))
+    for (const outcome of ['succeeded', 'failed']) backupJobs.inc({ kind, outcome }, 0)
   const unknownBackups = gauge(
     'tenantry_backups_unknown',
     'Backups in quarantine, which the control database does not know',
@@ -90,7 +106,7 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
   ])
   const dumpTime = gauge(
     'tenantry_control_database_dump_timestamp_seconds',
-    'The Unix time of the newest dump of the control database in the backup target',
+    'The Unix time of the newest dump of the control database in the backup target; 0 without one',
     ['target'],
   )
   const archiveLag = gauge(
@@ -185,6 +201,13 @@ export function createMetrics(regions: Pick<RegionConditions, 'all'>, now: () =>
       storePhantoms.set({ region }, phantoms)
       storeOrphans.set({ region }, orphans)
       storeBacklog.set({ region }, backlog)
+    },
+    sharedDatabase(region, { name: database, homes, maxHomes, bytes, maxBytes }) {
+      const labels = { region, database }
+      databaseHomes.set(labels, homes)
+      if (bytes !== undefined) databaseBytes.set(labels, bytes)
+      const used = maxBytes === undefined || bytes === undefined ? 0 : bytes / maxBytes
+      databaseUse.set(labels, Math.max(homes / maxHomes, used))
     },
     warmPool(region, isolation, counts) {
       for (const [state, count] of Object.entries(counts)) warmStacks.set({ region, isolation, state }, count)

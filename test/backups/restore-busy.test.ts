@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { startApi } from '#test/support/control-plane/api.ts'
+import { until } from '#test/support/until.ts'
 
 t.test('a restore over a tenant that is being changed', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-busy-'))
@@ -12,6 +13,10 @@ t.test('a restore over a tenant that is being changed', async (t) => {
   const installation = randomUUID()
   const api = await startApi(t, { jobs: false, backups: { directory, installation } })
   const { tenant_id: id } = await api.create()
+  // Its end would set the status again.
+  const isReady = async () =>
+    ((await api.call('GET', `/v1/tenants/${id}`)).body as { status: string }).status === 'ready'
+  await until(isReady, 'a ready tenant')
   const backupId = randomUUID()
   const sealed = Buffer.from(api.seal.seal('key', `backup:${backupId}`))
   await api.sql(

@@ -2,7 +2,7 @@
 // happens to neighbours, to damaged backups, and after kills.
 import { randomBytes, randomUUID } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { getPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import t, { type Test } from 'tap'
@@ -176,6 +176,8 @@ t.test('Backups of tenants that share a database', async (t) => {
         await t.rejects(client.query(`select from ${ben.id}.notes`), { message: /permission denied/ })
         await t.rejects(client.query(`select from ${ben.id}.storage_objects`), { message: /permission denied/ })
         await t.rejects(client.query('delete from notes'), { message: /read-only/ })
+        const [session] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows
+        t.equal(getPriority(session?.pid), 10, 'its process yields to those of requests')
       })
       const reader = await query(homes, `select count(*)::int as n from pg_roles where rolname like 'tenantry_%er_%'`)
       t.match(reader, [{ n: 0 }], 'the login that read the home is gone')

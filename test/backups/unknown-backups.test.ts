@@ -172,6 +172,7 @@ t.test('the API and the leader', async (t) => {
     let surveys = 0
     const ended = runBackups({
       ledger,
+      bytesPerSecond: 1_000_000_000,
       targets: createTargets([target], systemClock),
       records,
       archives: {

@@ -6,7 +6,7 @@ import { clusterMembers, clusterRouters } from '#control-plane/stacks/cluster-st
 import { containerName, secretsVolumeName } from '#control-plane/stacks/object-names.ts'
 import { stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
-import { container, made } from '#test/support/control-plane/fake-engine.ts'
+import { container, made } from '#test/support/control-plane/made-stack.ts'
 import { stateOf, type ReportedMember } from './support.ts'
 
 const size = { memoryBytes: 512 * 2 ** 20, cpuMillis: 500, pids: 256 }

@@ -101,6 +101,23 @@ t.test('A region has a pool of databases and one of clusters, each with its own 
   t.same(await kinds(), ['Enterprise cluster-per-tenant deleted', ...filled.slice(1)])
 })
 
+t.test('A pool of homes needs no images, and each of its homes has a slot in a shared database', async (t) => {
+  const { poll } = createWarmPool(
+    { config: { ...plane.region(), warm_homes: 2 }, images: () => Promise.reject(new Error('the engine is gone')) },
+    'schema-per-tenant',
+    { ...plane, regions: new Map(), measure: () => undefined },
+    plane.epoch,
+  )
+  await poll(signal)
+  const rows = await plane.sql(
+    `select plan_id, isolation, desired, shared_databases.name as database
+     from tenants join shared_databases on shared_databases.id = shared_database_id where tenants.region_id = $1`,
+    [plane.region().id],
+  )
+  const home = { plan_id: 'Free', isolation: 'schema-per-tenant', desired: 'warm', database: 'tenantry_homes_1' }
+  t.same(rows, [home, home])
+})
+
 t.test('After a claim the pool fills up again, and the claimed tenant is not changed', async (t) => {
   await fill(2)
   const [claimed] = await plane.sql("select id from tenants where region_id = $1 and desired = 'warm'", [

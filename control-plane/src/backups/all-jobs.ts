@@ -18,7 +18,7 @@ type Found = 'regions' | 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'm
 
 /** The dependencies of the jobs, apart from the storage. */
 export interface AllJobsDeps extends Pick<BackupJobDeps, Found> {
-  config: { controlDatabaseUrl: PostgresUrl; dumpMinutes: number; proofDays: number }
+  config: { controlDatabaseUrl: PostgresUrl; backupBytesPerSecond: number; dumpMinutes: number; proofDays: number }
   database: Database
   seal: Seal
   now: () => Date
@@ -45,6 +45,7 @@ export function backupJobs(
     runBackups({
       ...deps,
       ...storage,
+      bytesPerSecond: config.backupBytesPerSecond,
       ledger: createBackupLedger(database, seal, now),
       measure: measures.backups,
       found: measures.foundBackups,

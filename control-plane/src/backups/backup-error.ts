@@ -1,6 +1,7 @@
 // The errors of backups, with messages that the operator may see.
 import { EngineError } from '../engines/index.ts'
 import { HomeError } from '../homes/index.ts'
+import { isLostConnection } from '../platform/lost-connection.ts'
 
 /**
  * The code of an error. `DAMAGED`: the stored data is not what was written. `MISMATCH`: the restored data is not what
@@ -17,14 +18,23 @@ type BackupErrorCode =
   | 'NO_ENGINE'
   | 'FAILED'
 
+/** A dump of a home that was not loaded: `what` could not be created, or is the difference that was found. Both are public. */
+export interface LoadFailure {
+  kind: 'not created' | 'different'
+  what: string
+}
+
 /** A failure of the work on a backup, with a public message. */
 export class BackupError extends Error {
   readonly code: BackupErrorCode
+  /** The failure of a load; undefined for other errors. Its dump need not be that of a backup. */
+  readonly loadFailure: LoadFailure | undefined
 
   /** Creates the error. `message` is public: it names components and counts, never content. */
-  constructor(code: BackupErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: BackupErrorCode, message: string, options: ErrorOptions & { loadFailure?: LoadFailure } = {}) {
     super(message, options)
     this.code = code
+    this.loadFailure = options.loadFailure
   }
 }
 
@@ -55,6 +65,7 @@ export function publicReason(error: unknown): string {
   if (error instanceof BackupError || error instanceof HomeError) return error.message
   if (error instanceof OperationSuperseded) return 'The operation was superseded or its tenant deleted.'
   if (error instanceof EngineError && error.code !== 'ENGINE_FAILED') return error.message
+  if (isLostConnection(error)) return 'The connection to Postgres was lost.'
   return 'An internal error occurred. The log of the control plane has the details.'
 }
 

@@ -1,4 +1,5 @@
 // Makes one backup, of a running tenant or of a paused one that it wakes.
+import { Pace } from '../platform/pace.ts'
 import { type Snapshot, isDedicated } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError, isTargetFailure } from './backup-error.ts'
@@ -88,7 +89,9 @@ async function makeInto(
   try {
     const files = openFiles(target, backup.id, key, signal)
     const record = (taken: Taken) => recordOf(job, tenant, taken, deps)
-    return await make({ backupId: backup.id, tenant, files, clock: deps.clock, record, step: stepOf(deps, job) })
+    const { clock } = deps
+    const pace = new Pace(deps.bytesPerSecond, clock, signal)
+    return await make({ backupId: backup.id, tenant, files, clock, pace, record, step: stepOf(deps, job) })
   } catch (cause) {
     await target.discard(backup.id).catch((error: unknown) => {
       deps.log.warn({ backup: backup.id, err: error }, 'An incomplete backup could not be removed.')

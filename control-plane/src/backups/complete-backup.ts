@@ -1,5 +1,6 @@
 // The last steps of making a backup: its manifest, its record, and the commit, without which there is no backup.
 import type { Clock } from '../platform/clock.ts'
+import type { Pace } from '../platform/pace.ts'
 import { formatVersion, manifestHash, type Manifest } from './manifest.ts'
 import type { BackupFiles } from './parts.ts'
 
@@ -15,6 +16,8 @@ export interface BackupInProgress {
   tenant: { id: string; name: string }
   files: BackupFiles
   clock: Clock
+  /** The pace at which the home is read. */
+  pace: Pace
   /** Returns the text of the record, which describes the backup when the control database does not know it. */
   record: (taken: Taken) => string
   /** Records each step. */

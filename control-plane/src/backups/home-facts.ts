@@ -127,7 +127,8 @@ export function compareObjects(wanted: HomeFacts['objects'], found: HomeFacts['o
 }
 
 function mismatch(what: string): BackupError {
-  return new BackupError('MISMATCH', `The restored home differs from the backup: ${what}.`)
+  const loadFailure = { kind: 'different', what } as const
+  return new BackupError('MISMATCH', `The restored home differs from the backup: ${what}.`, { loadFailure })
 }
 
 const namespaceOf = (schema: string) => `(select oid from pg_catalog.pg_namespace where nspname = ${literal(schema)})`

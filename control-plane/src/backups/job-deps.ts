@@ -34,6 +34,8 @@ export interface JobDeps {
   readHome: (tenantId: string, signal: AbortSignal) => Promise<void>
   /** The home migrations of this version. */
   migrations: readonly HomeMigration[]
+  /** The pace at which a backup reads its tenant's home. */
+  bytesPerSecond: number
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
   epoch: bigint

@@ -15,6 +15,7 @@ import {
   checkName,
   chooseIsolation,
   newSecrets,
+  requireBackups,
   type Operation,
   type TenantWrite,
   KeysBody,
@@ -68,6 +69,7 @@ export function addTakeBackup(app: Api, deps: BackupRoutesDeps): void {
         backupStorage(deps)
         const tenant = isTenantId(request.params.id) ? await deps.tenants.get(request.params.id) : undefined
         if (tenant === undefined) throw tenantNotFound()
+        requireBackups(tenant, regionOfBackup(deps, tenant.region), 'A backup')
         const taken = await record((write) => deps.backups.store.request(request.params.id, write), toBodyWithOperation)
         return settled(deps, taken, wait, request)
       })
@@ -190,10 +192,10 @@ export async function newTenant(
   const known = (await deps.plans.list()).map(({ id }) => id)
   if (!known.includes(chosen))
     throw new ControlError('UNKNOWN_PLAN', `Unknown plan "${chosen}". Allowed: ${known.join(', ')}.`)
+  const region = regionOfBackup(deps, backup.region)
   const chosenIsolation =
-    isolation === undefined
-      ? backup.isolation
-      : chooseIsolation(isolation, backup.isolation, regionOfBackup(deps, backup.region))
+    isolation === undefined ? backup.isolation : chooseIsolation(isolation, backup.isolation, region)
+  requireBackups({ isolation: chosenIsolation }, region, 'A restore')
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,

@@ -3,7 +3,7 @@ import { Type, type Static } from 'typebox'
 import type { UnknownBackup } from './unknown-backups.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { PageRequest } from '../platform/page.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../platform/uuid.ts'
 
 const Maybe = Type.Union([Type.String(), Type.Null()])
 

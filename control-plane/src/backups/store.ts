@@ -9,7 +9,7 @@ import {
   type Operation,
   type OperationKind,
   type SecretKind,
-  sharedDatabaseWithRoom,
+  sharedDatabaseFor,
   toOperation,
   toTenant,
   type TenantWrite,
@@ -21,9 +21,9 @@ import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
 import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
+import { uuidPattern } from '../platform/uuid.ts'
 import type { BackupDescription } from './backup-record.ts'
 
-const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 const open = { in: ['pending', 'running'] }
 
 export interface BackupWrite {
@@ -53,7 +53,7 @@ export type BackupStore = ReturnType<typeof createBackupStore>
 export function createBackupStore({ database, seal, now }: BackupStoreOptions) {
   const listPage = async (where: Prisma.BackupWhereInput, { limit, cursor }: PageRequest) => {
     const rows = await database.backup.findMany({
-      where: { AND: [where, cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))] },
+      where: { AND: [where, cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuidPattern))] },
       orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
       take: limit + 1,
     })
@@ -246,8 +246,7 @@ export async function openRestoreInto(
  * @throws ControlError NAME_TAKEN
  */
 async function insertRestoring(transaction: Transaction, tenant: RestoredTenant, at: Date) {
-  const sharedDatabaseId =
-    tenant.isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, tenant.region) : null
+  const sharedDatabaseId = await sharedDatabaseFor(transaction, tenant)
   try {
     return await transaction.tenant.create({
       data: {

@@ -3,6 +3,8 @@
 import { EngineError } from '../engines/index.ts'
 import { violationsSql, damaged, homeRoles } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
+import { paced } from '../platform/pace.ts'
+import { isUuid } from '../platform/uuid.ts'
 import { BackupError, isTargetFailure } from './backup-error.ts'
 import { indexLine, watchedArchive } from './blob-index.ts'
 import { whileHeld } from './collection-hold.ts'
@@ -12,12 +14,13 @@ import { inFiles, inPostgres, type HomeLocation } from './home-location.ts'
 import { linesOf } from './lines.ts'
 import { loggedIn, type Login } from './login.ts'
 import type { Manifest, Part } from './manifest.ts'
-import type { BackupFiles } from './parts.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
 import { createTextPipe } from './text-pipe.ts'
 
 const rowHash = 'hashtext'
+/** Estimated bytes of rows for each byte of a compressed dump. */
+const compression = 1.5
 
 /** A backup that is being made of a tenant with a database of its own. */
 export interface TakeBackup extends BackupInProgress {
@@ -57,10 +60,14 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
     await step('database')
     const database = await files.write(
       'database',
-      inPostgres(location)(loggedIn(reader, dumpCommand(location.database, tenant.id, name)), {
-        input: `${reader.password}\n`,
-        signal,
-      }),
+      paced(
+        inPostgres(location)(loggedIn(reader, dumpCommand(location.database, tenant.id, name)), {
+          input: `${reader.password}\n`,
+          signal,
+        }),
+        options.pace,
+        compression,
+      ),
     )
     const home = {
       ...facts,
@@ -73,7 +80,7 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
     ] as const
     // Its locks would block changes of the tenant's tables while the files are archived.
     await session.close()
-    const { parts, blobs } = await takeBlobs(location, lists, files, signal)
+    const { parts, blobs } = await takeBlobs(location, lists, options, signal)
     return await completeBackup(options, {
       row_hash: rowHash,
       taken_at: takenAt,
@@ -108,8 +115,6 @@ function hasCheck(tenantId: string): string {
   )
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 function dumpCommand(database: string, schema: string, snapshot: string): string[] {
   return [
     'pg_dump',
@@ -133,7 +138,7 @@ function dumpCommand(database: string, schema: string, snapshot: string): string
 async function takeBlobs(
   location: HomeLocation,
   [names, expected]: readonly [BlobIds, BlobIds],
-  files: BackupFiles,
+  { files, pace }: Pick<TakeBackup, 'files' | 'pace'>,
   signal: AbortSignal,
 ): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
   const failed = new AbortController()
@@ -158,7 +163,7 @@ async function takeBlobs(
     ],
     { input: archiveNames(names), signal: either },
   )
-  const watched = watchedArchive(archive, async (blob) => {
+  const watched = watchedArchive(paced(archive, pace), async (blob) => {
     if (blob.id === 'store') return
     const { value: id } = await expected.next()
     if (id !== blob.id) throw new BackupError('INCOMPLETE', `The file ${String(id)} of an object is missing.`)
@@ -206,7 +211,7 @@ async function* archiveNames(ids: AsyncIterable<string>): AsyncGenerator<Uint8Ar
   yield Buffer.from('store\n')
   for await (const id of ids) {
     // The id is from a table of the tenant, which may contain anything.
-    if (!uuid.test(id)) throw new BackupError('INCOMPLETE', 'An object has no file: its blob id is invalid.')
+    if (!isUuid(id)) throw new BackupError('INCOMPLETE', 'An object has no file: its blob id is invalid.')
     yield Buffer.from(`${id.slice(0, 2)}/${id}\n`)
   }
 }

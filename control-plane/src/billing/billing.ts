@@ -9,7 +9,7 @@ import { composeInvoice } from './compose.ts'
 import { correctedMonths, earlierFacts, readEarlier, type EarlierMonth } from './earlier-months.ts'
 import type { InvoiceContent } from './invoice.ts'
 import type { InvoiceStore } from './store-invoices.ts'
-import { currencyDecimalPlaces } from './money.ts'
+import { currencyDecimalPlaces, readDecimalText } from './money.ts'
 import { monthBefore, monthText, nextMonth, startOfMonth } from '../platform/months.ts'
 import type { Party, PriceListText } from './price-list.ts'
 
@@ -32,6 +32,9 @@ export interface Upcoming {
   /** The end of the included usage: hours before this instant are included. */
   asOf: Date
 }
+
+/** The total of a preview in micro-units of the currency, or the error of the tenant's preview. */
+export type UpcomingTotal = { totalMicro: bigint; error?: undefined } | { error: unknown }
 
 /** Everything that a month's invoices are made of, read at once for many tenants. */
 interface Readings {
@@ -90,16 +93,27 @@ export function createBilling(deps: BillingDeps) {
   }
 
   /**
-   * Whether the month is used and priced but has no invoice yet. Its invoice is then the tenant's next one and takes the
-   * adjustments.
+   * Returns the tenants for which the month is used and priced but has no invoice yet. Its invoice is then the tenant's
+   * next one and takes the adjustments.
    */
-  const isInvoicePending = async (tenantId: string, month: Date): Promise<boolean> => {
-    if (config === undefined || priceListFor(config, month) === undefined) return false
+  const pendingInvoices = async (tenantIds: readonly string[], month: Date): Promise<ReadonlySet<string>> => {
+    if (config === undefined || priceListFor(config, month) === undefined) return new Set()
     const [periods, invoiced] = await Promise.all([
-      history.periodsOf([tenantId], month, nextMonth(month)),
-      invoices.pricesOf([tenantId], month),
+      history.periodsOf(tenantIds, month, nextMonth(month)),
+      invoices.pricesOf(tenantIds, month),
     ])
-    return periods.has(tenantId) && !invoiced.has(tenantId)
+    return new Set(tenantIds.filter((id) => periods.has(id) && !invoiced.has(id)))
+  }
+
+  /** Reads what the current month's previews of tenants are made of. */
+  const readUpcoming = async (tenantIds: readonly string[], at: Date): Promise<Readings> => {
+    const month = startOfMonth(at)
+    const [readings, pending] = await Promise.all([
+      read(tenantIds, month),
+      pendingInvoices(tenantIds, monthBefore(month)),
+    ])
+    const own = [...readings.adjustments].filter(([id]) => !pending.has(id))
+    return { ...readings, adjustments: new Map(own) }
   }
 
   return {
@@ -118,14 +132,25 @@ export function createBilling(deps: BillingDeps) {
      * @throws ControlError as `compose`, but not MONTH_NOT_CLOSED
      */
     async upcoming(tenantId: string, at: Date): Promise<Upcoming> {
-      const month = startOfMonth(at)
       const asOf = await usage.closedUntil(tenantId, startOfHour(new Date(at.getTime() - settleMilliseconds)))
-      const [readings, awaited] = await Promise.all([
-        read([tenantId], month),
-        isInvoicePending(tenantId, monthBefore(month)),
-      ])
+      const readings = await readUpcoming([tenantId], at)
       checkPlanned(readings, tenantId)
-      return { asOf, content: contentOf(awaited ? { ...readings, adjustments: new Map() } : readings, tenantId) }
+      return { asOf, content: contentOf(readings, tenantId) }
+    },
+
+    /**
+     * Returns the total of each tenant's preview, tax included, or the error that `upcoming` throws for it.
+     * @throws ControlError BILLING_OFF, NO_PRICES
+     */
+    async upcomingTotals(tenantIds: readonly string[], at: Date): Promise<ReadonlyMap<string, UpcomingTotal>> {
+      const readings = await readUpcoming(tenantIds, at)
+      const totals = new Map<string, UpcomingTotal>()
+      for (const tenantId of tenantIds) {
+        totals.set(tenantId, totalOf(readings, tenantId))
+        // One preview takes milliseconds to compose; requests are served in between.
+        await new Promise(setImmediate)
+      }
+      return totals
     },
 
     /**
@@ -154,6 +179,17 @@ function outcomeOf(readings: Readings, tenantId: string): Composed {
     return { tenantId, content: contentOf(readings, tenantId) }
   } catch (error) {
     return { tenantId, content: undefined, error }
+  }
+}
+
+function totalOf(readings: Readings, tenantId: string): UpcomingTotal {
+  try {
+    checkPlanned(readings, tenantId)
+    return { totalMicro: readDecimalText(contentOf(readings, tenantId).total) }
+  } catch (error) {
+    // A tenant without a plan in this month owes nothing.
+    if (error instanceof ControlError && error.code === 'INVOICE_NOT_FOUND') return { totalMicro: 0n }
+    return { error }
   }
 }
 

@@ -79,7 +79,8 @@ function readCorrection(
 function readAmounts(texts: Readonly<Record<string, string>>): Amounts {
   const amounts = noAmounts()
   for (const name of amountNames) {
-    const text = texts[snake(name)]
+    // Exports of earlier versions have no messages.
+    const text = texts[snake(name)] ?? (name === 'realtimeMessages' ? '0' : undefined)
     if (text === undefined)
       throw new Error(`An export of only some resources can't be verified: it has no ${snake(name)}.`)
     amounts[name] = BigInt(text)

@@ -71,6 +71,13 @@ const resourceKinds = {
     units: { 'connection-hour': { size: 3_600_000n }, 'connection-month': { size: 1n, perMonthSecond: 1_000n } },
     defaultUnit: 'connection-hour',
   },
+  realtime_messages: {
+    title: 'Real-time messages',
+    base: 'messages',
+    amount: (amounts) => amounts.realtimeMessages,
+    units: count('message', 'messages'),
+    defaultUnit: 'message',
+  },
   function_invocations: {
     title: 'Function invocations',
     base: 'invocations',
@@ -110,6 +117,7 @@ export const resources: readonly Resource[] = [
   'documents',
   'files',
   'connections',
+  'realtime_messages',
   'function_invocations',
   'function_time',
   'function_cpu',

@@ -11,7 +11,7 @@ import type { AdjustmentStore } from './store-adjustments.ts'
 import type { Billing } from './billing.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { billedTenant, type InvoicedTenantDeps } from './invoiced-tenant.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../platform/uuid.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
 
 const billing = ['admin', 'billing'] as const

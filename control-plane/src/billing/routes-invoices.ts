@@ -15,7 +15,7 @@ import type { WriteDeps } from '../http/idempotency.ts'
 import type { Billing } from './billing.ts'
 import type { PdfFonts } from './pdf-fonts.ts'
 import { billedTenant, knownTenant, type InvoicedTenantDeps } from './invoiced-tenant.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../platform/uuid.ts'
 import { PageQuery, pageRequest, writeContext, NoQuery } from '../http/parameters.ts'
 import { formTypes, responseForm, type Form } from '../http/response-form.ts'
 

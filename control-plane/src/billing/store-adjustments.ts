@@ -9,8 +9,8 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import type { PageRequest } from '../platform/page.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
+import { uuidPattern } from '../platform/uuid.ts'
 
-const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 /** The maximum number of a tenant's adjustments that are on no invoice yet. One invoice bills them all. */
 const maxDue = 1_000
 const invoice = { select: { id: true, label: true, month: true, state: true } } as const
@@ -44,7 +44,7 @@ export function createAdjustmentStore({ database, now }: { database: Database; n
       { limit, cursor }: PageRequest,
     ): Promise<{ items: Adjustment[]; nextCursor: string | undefined }> {
       const rows = await database.adjustment.findMany({
-        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
+        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuidPattern))) },
         include: { invoice },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,

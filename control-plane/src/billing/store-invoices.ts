@@ -13,8 +13,7 @@ import { lock, type Lock } from '../platform/locks.ts'
 import type { PageRequest } from '../platform/page.ts'
 import { invoiceNotFound, type Invoice, type InvoiceContent } from './invoice.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
-
-const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+import { uuidPattern } from '../platform/uuid.ts'
 
 interface InvoiceStoreOptions {
   database: Database
@@ -34,7 +33,7 @@ export function createInvoiceStore({ database, now, numberPrefix }: InvoiceStore
       { limit, cursor }: PageRequest,
     ): Promise<{ items: Invoice[]; nextCursor: string | undefined }> {
       const rows = await database.invoice.findMany({
-        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))) },
+        where: { tenantId, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuidPattern))) },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,
       })

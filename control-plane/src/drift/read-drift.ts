@@ -1,12 +1,18 @@
 // Compares what exists of a tenant on its engine with what should exist. A tenant without services of its own has
 // nothing there.
-import { differences, type Difference, EngineError, callEngine } from '../engines/index.ts'
-import type { Drift } from './drift.ts'
+import { differences, EngineError, callEngine, repairOf } from '../engines/index.ts'
+import type { Drift, RepairableDifference } from './drift.ts'
 import { statusSourceOf, type StatusDeps, type TenantStatusSource } from '../health/index.ts'
 import type { Tenant } from '../tenants/index.ts'
 
 /** The difference of a tenant that was not begun, which has no specification to compare with. */
-const notBegun: Difference = { component: 'services', field: 'existence', desired: 'present', observed: 'absent' }
+const notBegun: RepairableDifference = {
+  component: 'services',
+  field: 'existence',
+  desired: 'present',
+  observed: 'absent',
+  repair: null,
+}
 
 /** Reads the drift of tenants. */
 export type DriftReader = ReturnType<typeof createDriftReader>
@@ -35,12 +41,17 @@ export function createDriftReader(deps: StatusDeps) {
 async function differencesOf(
   { clock }: StatusDeps,
   statusSource: TenantStatusSource | undefined,
-): Promise<Difference[]> {
+): Promise<RepairableDifference[]> {
   if (statusSource?.engine === undefined) throw new EngineError('ENGINE_FAILED', "The tenant's region has no engine.")
   const { snapshot, region, engine } = statusSource
   if (snapshot.images === undefined || snapshot.subnet === undefined) return [notBegun]
   return callEngine(clock, async (signal) => {
     const [stack, host] = await Promise.all([region.stack(snapshot, signal), engine.observe(snapshot.id, signal)])
-    return differences(stack, host)
+    return differences(stack, host).map((difference) => {
+      const repair = repairOf(stack, host, difference)
+      // The services of a cluster are replaced one by one in an order that considers all of them.
+      const isWhole = repair.targets.some(({ field }) => field === null)
+      return { ...difference, repair: isWhole && snapshot.isolation === 'cluster-per-tenant' ? null : repair }
+    })
   })
 }

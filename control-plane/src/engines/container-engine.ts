@@ -8,10 +8,11 @@ import {
   secretsVolumeName,
   volumeName,
 } from '../stacks/index.ts'
-import type { ContainerHost, ContainerSpec, ObservedContainer, Ownership } from './container-host.ts'
+import type { ContainerHost, ContainerSpec, ObservedContainer, ObservedHost, Ownership } from './container-host.ts'
 import { guardedVolumes, planSteps, removalOrder, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
+import { planRepair } from './repair-plan.ts'
 
 interface ContainerEngineOptions {
   name: EngineName
@@ -123,7 +124,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       case 'unpause-container':
         return host.unpauseContainer(step.container, signal)
       case 'update-resources':
-        return host.updateResources(step.container, serviceOf(stack, step.service).resources, signal)
+        return host.updateResources(step.container, step.changes, signal)
       case 'connect-container': {
         const attachment = serviceOf(stack, step.service).networks.find(({ network }) => network === step.network)
         return host.connect(
@@ -147,6 +148,23 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       case 'remove-volume':
         return host.removeVolume(step.volume, owner(stack.id), signal)
     }
+  }
+
+  /** Observes, plans, and takes the steps, until no step remains. */
+  const applyPlan = async (
+    stack: Stack,
+    plan: (observed: ObservedHost) => Step[],
+    edge: (side: 'before' | 'after', steps: readonly Step[]) => void | Promise<void>,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    for (let poll = 0; poll < maxPolls; poll++) {
+      const steps = plan(await host.observe(owner(stack.id), signal))
+      if (steps.length === 0) return
+      await edge('before', steps)
+      await settleAll(steps.map((step) => applyStep(stack, step, signal)))
+      await edge('after', steps)
+    }
+    throw new EngineError('ENGINE_FAILED', `The services did not converge after ${maxPolls} rounds.`)
   }
 
   /** Returns the containers of a service, the newest first. There are two while one is replaced. */
@@ -178,16 +196,11 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     observe: (stackId, signal) =>
       host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
 
-    async converge(stack, signal, edge = () => undefined, held = new Set()) {
-      for (let poll = 0; poll < maxPolls; poll++) {
-        const steps = planSteps(stack, await host.observe(owner(stack.id), signal), held)
-        if (steps.length === 0) return
-        await edge('before')
-        await settleAll(steps.map((step) => applyStep(stack, step, signal)))
-        await edge('after')
-      }
-      throw new EngineError('ENGINE_FAILED', `The services did not converge after ${maxPolls} rounds.`)
-    },
+    converge: (stack, signal, edge = () => undefined, held = new Set()) =>
+      applyPlan(stack, (observed) => planSteps(stack, observed, held), edge, signal),
+
+    repair: (stack, targets, signal, edge = () => undefined) =>
+      applyPlan(stack, (observed) => planRepair(stack, observed, targets), edge, signal),
 
     async remove(stackId, signal, edge = () => undefined) {
       const order = removalOrder(await host.observe(owner(stackId), signal))

@@ -24,6 +24,9 @@ export interface Ownership {
 /** Restart policy of all containers: the host restarts a container that ends by itself, unless it was stopped. */
 export const restartPolicy = 'unless-stopped'
 
+/** Limits and restart policy of a container to set. What is left out stays as it is. */
+export type LimitChanges = Partial<Resources> & { restartPolicy?: typeof restartPolicy }
+
 /** State of a container, in the Docker Engine's terms. */
 export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | 'exited' | 'dead' | 'removing'
 
@@ -218,8 +221,8 @@ export interface ContainerHost {
   unpauseContainer(name: string, signal: AbortSignal): Promise<void>
   /** Sends a container the stop signal, and kills it after `seconds`. */
   stopContainer(name: string, seconds: number, signal: AbortSignal): Promise<void>
-  /** Sets the limits and the restart policy of a container. */
-  updateResources(name: string, resources: Resources, signal: AbortSignal): Promise<void>
+  /** Changes limits and restart policy of a container, and nothing that the changes leave out. */
+  updateResources(name: string, changes: LimitChanges, signal: AbortSignal): Promise<void>
   /** Puts a container on a network, at a fixed address or at any of the subnet. */
   connect(
     network: string,

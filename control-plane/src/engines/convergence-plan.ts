@@ -10,7 +10,13 @@ import {
   secretsVolumeName,
   volumeName,
 } from '../stacks/index.ts'
-import { restartPolicy, type ObservedContainer, type ObservedHost, type ObservedNetwork } from './container-host.ts'
+import {
+  type LimitChanges,
+  restartPolicy,
+  type ObservedContainer,
+  type ObservedHost,
+  type ObservedNetwork,
+} from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 
 /**
@@ -25,7 +31,7 @@ export type Step =
   | { do: 'create-container'; service: string }
   | { do: 'start-container'; container: string }
   | { do: 'unpause-container'; container: string }
-  | { do: 'update-resources'; container: string; service: string }
+  | { do: 'update-resources'; container: string; service: string; changes: LimitChanges }
   | { do: 'connect-container'; container: string; service: string; network: string }
   | { do: 'disconnect-container'; container: string; network: string }
   | { do: 'stop-container'; container: string; seconds: number }
@@ -34,7 +40,8 @@ export type Step =
   | { do: 'take-over'; container: string; service: string; from: readonly string[] }
   | { do: 'remove-volume'; volume: string }
 
-const haltedStates: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
+/** States in which a container runs no process and can be started. */
+export const haltedStates: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
 const none: ReadonlySet<string> = new Set()
 
@@ -44,12 +51,7 @@ const none: ReadonlySet<string> = new Set()
  * @throws EngineError VOLUME_MISSING
  */
 export function planSteps(stack: Stack, host: ObservedHost, held = none): Step[] {
-  const missing = stack.volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
-  if (missing !== undefined) {
-    const replaced = isReplaced(stack, missing, host) ? ' Docker has created an unlabelled volume of that name.' : ''
-    const gone = `The volume "${missing.name}" and its data are gone.`
-    throw new EngineError('VOLUME_MISSING', `${gone} No service is started on an empty volume.${replaced}`)
-  }
+  rejectMissing(stack, stack.volumes, host)
   const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
   const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove-container', container: name, seconds: 10 }))
 
@@ -68,13 +70,23 @@ export function planSteps(stack: Stack, host: ObservedHost, held = none): Step[]
   return steps
 }
 
+/** Rejects the loss of a volume that holds data. @throws EngineError VOLUME_MISSING */
+export function rejectMissing(stack: Stack, volumes: readonly Volume[], host: ObservedHost): void {
+  const missing = volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
+  if (missing === undefined) return
+  const replaced = isReplaced(stack, missing, host) ? ' Docker has created an unlabelled volume of that name.' : ''
+  const gone = `The volume "${missing.name}" and its data are gone.`
+  throw new EngineError('VOLUME_MISSING', `${gone} No service is started on an empty volume.${replaced}`)
+}
+
 /** Whether all services that use the volume are held. */
 function isHeld(stack: Stack, { name }: Volume, held: ReadonlySet<string>): boolean {
   const users = stack.services.filter(({ volumes }) => name in volumes)
   return users.length > 0 && users.every((service) => held.has(service.name))
 }
 
-function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
+/** Returns the steps that make a volume of the stack exist; none if it does. */
+export function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
   if (hasVolume(host, volumeName(stack.id, volume.name))) return []
   const users = isReplaced(stack, volume, host) ? containersOn(stack, volume, host) : []
   if (users.length > 0) return users
@@ -105,7 +117,8 @@ function hasVolume(host: ObservedHost, name: string): boolean {
   return host.volumes.some((volume) => volume.name === name)
 }
 
-function networkSteps(stack: Stack, network: Stack['networks'][number], host: ObservedHost): Step[] {
+/** Returns the steps that make a network as specified; none if it is. */
+export function networkSteps(stack: Stack, network: Stack['networks'][number], host: ObservedHost): Step[] {
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
   if (observed === undefined) return [{ do: 'create-network', network: network.name }]
   if (observed.subnet !== network.subnet || observed.internal !== network.internal)
@@ -171,13 +184,10 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     return [{ do: 'remove-container', container: current.name, seconds: service.stopSeconds }]
   }
   const steps: Step[] = []
-  for (const { network, aliases, address } of service.networks) {
-    const attached = current.networks[networkName(stack.id, network)]
-    const isComplete = attached !== undefined && aliases.every((alias) => attached.aliases.includes(alias))
-    // The host does not report the fixed address of a stopped container.
-    if (!isComplete || (current.state === 'running' && address !== undefined && attached.address !== address)) {
+  for (const attachment of service.networks) {
+    const { network } = attachment
+    if (!isAttached(stack, attachment, current))
       steps.push({ do: 'connect-container', container: current.name, service: service.name, network })
-    }
   }
   for (const network of strayNetworks(stack, service, current))
     steps.push({ do: 'disconnect-container', container: current.name, network })
@@ -189,13 +199,26 @@ function currentSteps(stack: Stack, service: Service, current: ObservedContainer
     is.pids !== pids ||
     current.restartPolicy !== restartPolicy
   ) {
-    steps.push({ do: 'update-resources', container: current.name, service: service.name })
+    const changes = { memoryBytes, cpuMillis, pids, restartPolicy } as const
+    steps.push({ do: 'update-resources', container: current.name, service: service.name, changes })
   }
   if (current.state === 'paused') steps.push({ do: 'unpause-container', container: current.name })
   // A container cannot start before it is on its networks.
   if (haltedStates.has(current.state) && steps.length === 0)
     steps.push({ do: 'start-container', container: current.name })
   return steps
+}
+
+/** Whether a container is on a network of its service, with the names and the address that it should have there. */
+export function isAttached(
+  stack: Stack,
+  { network, aliases, address }: Service['networks'][number],
+  container: ObservedContainer,
+): boolean {
+  const attached = container.networks[networkName(stack.id, network)]
+  if (attached === undefined || !aliases.every((alias) => attached.aliases.includes(alias))) return false
+  // The host does not report the fixed address of a stopped container.
+  return container.state !== 'running' || address === undefined || attached.address === address
 }
 
 /** Returns the networks, by their names on the host, that a container is on although its service is not. */
@@ -207,7 +230,7 @@ export function strayNetworks(stack: Stack, service: Service, container: Observe
 }
 
 /** Returns the steps that remove secrets of specifications from which no container is made any more. */
-function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
+export function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
   return host.volumes
     .filter(({ name, labels }) => labels.service !== undefined && !live.has(name))

@@ -1,7 +1,7 @@
 // Converts a ContainerSpec to the Engine's request to create it, with the hardening of every container of Tenantry. Pure.
 import type Dockerode from 'dockerode'
-import type { HealthCheck, Resources } from '../stacks/index.ts'
-import { restartPolicy, type ContainerSpec } from './container-host.ts'
+import type { HealthCheck } from '../stacks/index.ts'
+import { restartPolicy, type ContainerSpec, type LimitChanges } from './container-host.ts'
 import { toDocker } from './docker-labels.ts'
 
 const nanosecondsPerSecond = 1_000_000_000
@@ -51,20 +51,28 @@ export function endpoint(aliases: readonly string[], address: string | undefined
   return { Aliases: [...aliases], ...(address === undefined ? {} : { IPAMConfig: { IPv4Address: address } }) }
 }
 
-/** Returns the limits without swap: the limit of memory and swap together equals that of memory. */
-function limits({ memoryBytes, cpuMillis, pids }: Resources): Dockerode.HostConfig {
-  return { Memory: memoryBytes, MemorySwap: memoryBytes, NanoCpus: cpuMillis * 1_000_000, PidsLimit: pids }
-}
-
-/** Returns the settings that can be changed on an existing container. */
-export function changeable(resources: Resources): Dockerode.HostConfig {
-  return { ...limits(resources), RestartPolicy: { Name: restartPolicy } }
+/**
+ * Returns the settings to change on an existing container. Memory has no swap: the limit of memory and swap together
+ * equals that of memory.
+ */
+export function changeable({
+  memoryBytes,
+  cpuMillis,
+  pids,
+  restartPolicy: policy,
+}: LimitChanges): Dockerode.HostConfig {
+  return {
+    ...(memoryBytes === undefined ? {} : { Memory: memoryBytes, MemorySwap: memoryBytes }),
+    ...(cpuMillis === undefined ? {} : { NanoCpus: cpuMillis * 1_000_000 }),
+    ...(pids === undefined ? {} : { PidsLimit: pids }),
+    ...(policy === undefined ? {} : { RestartPolicy: { Name: policy } }),
+  }
 }
 
 /** Returns the hardening template. It names no seccomp profile and no masked paths, so the Engine's defaults apply. */
 function hostConfig(spec: ContainerSpec): Dockerode.HostConfig & { CgroupnsMode: 'private' } {
   return {
-    ...changeable(spec.resources),
+    ...changeable({ ...spec.resources, restartPolicy }),
     Privileged: false,
     CapDrop: ['ALL'],
     CapAdd: [],

@@ -93,17 +93,24 @@ function unknownContainers(stack: Stack, host: ObservedHost): Difference[] {
     .flatMap(({ name }) => presence(`container/${name}`, false, true))
 }
 
+/** Returns the container that is compared with a service: its current one, otherwise one of another specification. */
+export function shownContainer(
+  stack: Stack,
+  { containers }: ObservedHost,
+  service: Service,
+): ObservedContainer | undefined {
+  const own = containers.filter(({ labels }) => labels.service === service.name)
+  return own.find(({ name }) => name === containerName(stack.id, service)) ?? own[0]
+}
+
 function serviceDifferences(stack: Stack, service: Service, host: ObservedHost): Difference[] {
-  const own = host.containers.filter(({ labels }) => labels.service === service.name)
   const name = containerName(stack.id, service)
-  const current = own.find((container) => container.name === name)
-  // Without a current container, one of another specification is compared.
-  const [shown = own[0]] = current === undefined ? [] : [current]
-  const rest = own
-    .filter((container) => container !== shown)
+  const shown = shownContainer(stack, host, service)
+  const rest = host.containers
+    .filter((container) => container.labels.service === service.name && container !== shown)
     .flatMap((container) => presence(`container/${container.name}`, false, true))
   if (stack.state === 'stopped')
-    return [...(shown === undefined ? [] : stoppedDifferences(service, shown, shown === current)), ...rest]
+    return [...(shown === undefined ? [] : stoppedDifferences(service, shown, shown.name === name)), ...rest]
   if (shown === undefined) return presence(service.name, true, false)
   return [
     ...differing(service.name, [

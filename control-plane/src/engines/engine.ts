@@ -1,5 +1,5 @@
 // The interface of an engine, which makes a stack exist and reports what exists.
-import type { DockerSettings, Isolation, Stack } from '../stacks/index.ts'
+import type { DockerSettings, Isolation, ProcessSettings, Stack } from '../stacks/index.ts'
 import type {
   ContainerStats,
   ExecOptions,
@@ -11,6 +11,8 @@ import type {
   LogOptions,
   ObservedHost,
 } from './container-host.ts'
+import type { Step } from './convergence-plan.ts'
+import type { RepairTarget } from './repair-plan.ts'
 
 export type EngineName = 'process' | 'docker' | 'swarm'
 
@@ -34,6 +36,16 @@ export interface Engine {
     signal: AbortSignal,
     edge?: (side: 'before' | 'after') => void | Promise<void>,
     held?: ReadonlySet<string>,
+  ): Promise<void>
+  /**
+   * Makes the targets equal to the stack, and leaves every other difference as it is. It may be called again after an
+   * interruption at any point. `edge` is called before and after each round with its steps.
+   */
+  repair(
+    stack: Stack,
+    targets: readonly RepairTarget[],
+    signal: AbortSignal,
+    edge?: (side: 'before' | 'after', steps: readonly Step[]) => void | Promise<void>,
   ): Promise<void>
   /**
    * Removes what exists of a stack, its data included, and empty volumes that the host created under its names. An
@@ -75,9 +87,24 @@ const isolations: Record<EngineName, readonly Isolation[]> = {
 interface IsolatingRegion {
   engine: EngineName
   docker?: Pick<DockerSettings, 'clusters'> | undefined
+  processes?: ProcessSettings | undefined
 }
 
 /** Returns the isolation models that a region supports, the strongest last. */
-export function isolationsOf({ engine, docker }: IsolatingRegion): readonly Isolation[] {
+export function isolationsOf({ engine, docker, processes }: IsolatingRegion): readonly Isolation[] {
+  if (processes !== undefined) return [...isolations[engine], 'database-per-tenant']
   return docker?.clusters === undefined ? isolations[engine] : [...isolations[engine], 'cluster-per-tenant']
+}
+
+/**
+ * Returns the isolation models that tenants of a region get by their plans, the strongest last. Services that run as
+ * processes have weaker limits than containers, so a tenant only has them on request.
+ */
+export function planIsolationsOf({ engine, docker }: IsolatingRegion): readonly Isolation[] {
+  return isolationsOf({ engine, docker })
+}
+
+/** Whether the engine of a region has what backups of tenants with services of their own need: Postgres' own programs. */
+export function canBackUpServices({ engine }: Pick<IsolatingRegion, 'engine'>): boolean {
+  return engine !== 'process'
 }

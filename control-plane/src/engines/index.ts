@@ -12,6 +12,7 @@ export {
   type HostImage,
   type HostInfo,
   type Labels,
+  type LimitChanges,
   type LogLine,
   type LogOptions,
   type NetworkSpec,
@@ -35,5 +36,6 @@ export {
   toDocker,
 } from './docker-labels.ts'
 export { type Difference, differences } from './drift.ts'
+export { isTargeted, type Repair, repairOf, type RepairTarget } from './repair-plan.ts'
 export { EngineError, type EngineErrorCode, isUnreachable } from './engine-error.ts'
-export { type Engine, isolationsOf } from './engine.ts'
+export { canBackUpServices, type Engine, isolationsOf, planIsolationsOf } from './engine.ts'

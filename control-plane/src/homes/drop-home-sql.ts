@@ -1,12 +1,26 @@
 // Removes a home in parts, so that no transaction holds more locks than the lock table of the server has room for. Pure.
 // Postgres locks each object that it drops until the end of the transaction.
-import { homeRoles, loaderRole, pristineSchema, readerRole, replacedSchema, restoredSchema } from './home-roles.ts'
+import {
+  homeRoles,
+  loaderRole,
+  pristineSchema,
+  readerRole,
+  replacedSchema,
+  restoredSchema,
+  reverseSchema,
+} from './home-roles.ts'
 import { tenantsGroup } from './home-sql.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 
 /** Returns the names of the schemas that belong to a home. */
 export function schemasOf(tenantId: string): string[] {
-  return [tenantId, pristineSchema(tenantId), restoredSchema(tenantId), replacedSchema(tenantId)]
+  return [
+    tenantId,
+    pristineSchema(tenantId),
+    restoredSchema(tenantId),
+    replacedSchema(tenantId),
+    reverseSchema(tenantId),
+  ]
 }
 
 /** Objects of one class in the schema that the parameter `$1` names. An index finds them. */

@@ -152,6 +152,9 @@ export function systemParts(migrations: readonly HomeMigration[]): SystemParts {
 /** Table that every home has in which the service's tables belong to the system role. */
 export const structureTable = 'home_structure'
 
+/** Tables of every home that describe its structure. Migrations fill them, so that no copy of a home contains their rows. */
+export const structureTables: readonly string[] = [structureTable, 'home_migrations']
+
 /** Maximum number of violations that are read of a home, and of characters of each: a tenant may have caused many. */
 const maxViolations = 50
 const maxViolationLength = 300

@@ -43,6 +43,11 @@ export function replacedSchema(tenantId: string): string {
   return `${tenantId}_replaced`
 }
 
+/** Returns the name of the schema that stores how far the changes after a move have flowed back into the old home. */
+export function reverseSchema(tenantId: string): string {
+  return `${tenantId}_reverse`
+}
+
 /** Returns the name of the login that reads a home for a backup, and exists only meanwhile. */
 export function readerRole(tenantId: string): string {
   return `tenantry_reader_${tenantId.slice(2)}`

@@ -163,6 +163,12 @@ export function schemaRightsSql(tenantId: string): string[] {
   ]
 }
 
+/** Returns SQL that closes a schema to the home's own roles. Those of the service reach it as members of its owner. */
+export function closeSchemaSql(tenantId: string, schema: string): string {
+  const { owner, runtime } = homeRoles(tenantId)
+  return `revoke all on schema ${identifier(schema)} from ${identifier(owner)}, ${identifier(runtime)}`
+}
+
 /** Returns SQL that sets the runtime's default privileges on tables that the role creates in the schema. */
 export function grantDefaultsSql(tenantId: string, creator: 'system' | 'owner', schema = tenantId): string {
   const roles = homeRoles(tenantId)

@@ -11,13 +11,23 @@ export {
   migrationsFingerprint,
   violationsSql,
   structureTable,
+  structureTables,
   systemParts,
 } from './home-migrations.ts'
 export { damaged, HomeError, readReport } from './home-report.ts'
-export { homeRoles, loaderRole, readerRole, replacedSchema, restoredSchema, type HomeRole } from './home-roles.ts'
+export {
+  homeRoles,
+  loaderRole,
+  readerRole,
+  replacedSchema,
+  restoredSchema,
+  reverseSchema,
+  type HomeRole,
+} from './home-roles.ts'
 export type { HomeServer, ServicePasswords } from './home-server.ts'
 export {
   adoptHomeSql,
+  closeSchemaSql,
   closeSystemLoginSql,
   createHomeSql,
   grantDefaultsSql,

@@ -3,6 +3,7 @@ import { identifier } from '../platform/identifiers.ts'
 import { closePublicFunctionsSql, openFunctionsSql } from '../platform/public-functions.ts'
 import { createRoleSql, tenantsGroup } from './home-sql.ts'
 import { hasObjectLimitSql, limitObjectsSql } from './object-limit.ts'
+import { missingRealtimeSql, realtimeFunctionsSql } from './realtime-functions.ts'
 import { missingWritersSql, runningWritersSql } from './running-writers.ts'
 
 /**
@@ -18,6 +19,7 @@ export function prepareSharedDatabaseSql(database: string): string {
     'revoke all on schema public from public',
     closePublicFunctionsSql,
     runningWritersSql,
+    realtimeFunctionsSql,
   ].join(';\n')
 }
 
@@ -34,6 +36,6 @@ export function unpreparedSql(maxObjects: number): string {
   return (
     `select 'the limit of objects is not installed' as problem where not ${hasObjectLimitSql(maxObjects)}` +
     ` union all select format('the function %s is open to all logins', signature) from (${openFunctionsSql}) as open` +
-    ` union all ${missingWritersSql}`
+    ` union all ${missingWritersSql} union all ${missingRealtimeSql}`
   )
 }

@@ -1,6 +1,7 @@
 // Creates the first platform key of an installation.
 import { writeFile } from 'node:fs/promises'
 import type { RecordWrite } from '../platform/recorded-write.ts'
+import { isLimited } from './key-rights.ts'
 import { newPlatformKey } from './key-text.ts'
 import type { PlatformKeyStore } from './store.ts'
 
@@ -16,7 +17,12 @@ export async function createFirstKey(
   if (file === undefined) return false
   if (
     (await keys.list()).some(
-      (key) => key.scope === 'admin' && key.revokedAt === undefined && key.expiresAt === undefined,
+      ({ scope, limit, addresses, revokedAt, expiresAt }) =>
+        scope === 'admin' &&
+        !isLimited(limit) &&
+        addresses.length === 0 &&
+        revokedAt === undefined &&
+        expiresAt === undefined,
     )
   )
     return false

@@ -1,7 +1,11 @@
 // The exports of `keys/` that other modules may import.
-export { addAccess } from './access.ts'
+export { addAccess, authenticateKey, requireValid, type SessionAccess } from './access.ts'
+export { limitOf } from './check-limit.ts'
+export { checkCallerAddress } from './key-rights.ts'
 export { createFirstKey } from './first-key.ts'
 export { createRecoveryKey } from './recovery-key.ts'
-export { keyHash, newApiKey, newSecret } from './key-text.ts'
+export { apiKeyPrefix, keyHash, newApiKey, newSecret } from './key-text.ts'
+export type { KeyLimit, PlatformKey } from './platform-key.ts'
 export { addKeyRoutes, type KeyRoutesDeps } from './routes.ts'
 export { createPlatformKeyStore, type PlatformKeyStore } from './store.ts'
+export { createKeySubjects, type KeySubjects } from './store-subjects.ts'

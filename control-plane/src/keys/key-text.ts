@@ -13,6 +13,11 @@ export function newApiKey(kind: 'publishable' | 'secret'): string {
   return `tn_${kind}_${randomBytes(32).toString('base64url')}`
 }
 
+/** Returns the begin of a tenant's API key, with the first four of its random characters, which distinguishes it from others. */
+export function apiKeyPrefix(key: string): string {
+  return key.replace(/^(tn_[a-z]+_.{4}).*$/s, '$1')
+}
+
 /** Creates a random text for JWT secrets, the signing secret and passwords. */
 export function newSecret(): string {
   return randomBytes(32).toString('base64url')

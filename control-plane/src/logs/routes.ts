@@ -44,7 +44,7 @@ export interface LogRoutesDeps {
   tenants: Pick<TenantStore, 'get'>
   /** Returns the region's engine; undefined where the operator started the parts. */
   engineOf(region: string): Engine | undefined
-  clock: Pick<Clock, 'every' | 'sleep' | 'timeout'>
+  clock: Pick<Clock, 'every' | 'later' | 'sleep' | 'timeout'>
 }
 
 /**
@@ -61,7 +61,8 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       schema: {
         summary: "Log of one of a tenant's own services",
         description:
-          'With `follow=true` server-sent events `log`, each with its time as id. `Last-Event-ID` continues after that event.',
+          'With `follow=true` server-sent events `log`, each with its time as id. `Last-Event-ID` continues after that event. ' +
+          'The stream ends after five minutes, and when the key or session is no longer valid.',
         tags: ['tenants'],
         params: Type.Object({ id: Type.String() }),
         querystring: Query,
@@ -100,7 +101,8 @@ export function addTenantLogs(app: Api, deps: LogRoutesDeps): void {
       reply.hijack()
       const log: Parameters<typeof followLog>[1]['log'] = (options, signal) =>
         engine.logs(tenant.id, component, options, signal)
-      await followLog(reply.raw, { log, tail, since, after }, deps.clock).finally(() => followers--)
+      const checkAccess = () => request.checkAccess()
+      await followLog(reply.raw, { log, tail, since, after, checkAccess }, deps.clock).finally(() => followers--)
       return reply
     },
   )

@@ -24,7 +24,7 @@ const minIntervalMilliseconds = 1_000
 export function pauseIdleTenants(deps: IdlePauseDeps): (leadership: Leadership) => Promise<void> {
   return async (leadership) => {
     const watches = [...deps.regions.values()]
-      .filter(({ config }) => config.engine === 'docker')
+      .filter(({ config }) => config.engine === 'docker' || config.processes !== undefined)
       .map((region) => createIdlePause(region, deps, leadership.epoch))
     await Promise.all(watches.map((watch) => watch.run(leadership.lost)))
   }
@@ -35,7 +35,7 @@ export function createIdlePause(
   { store, probe, clock, log }: IdlePauseDeps,
   epoch: bigint,
 ) {
-  const regionSeconds = config.docker?.pause_after_seconds ?? 0
+  const regionSeconds = (config.docker ?? config.processes)?.pause_after_seconds ?? 0
   const gateways = new Map<string, WatchedGateway>()
 
   /**

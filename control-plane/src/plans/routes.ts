@@ -3,6 +3,7 @@ import { RateLimit } from '@tenantry/contract'
 import { Type } from 'typebox'
 import { isolationsOf } from '../engines/index.ts'
 import type { Api } from '../http/api.ts'
+import { limitOf, type KeyLimit } from '../keys/index.ts'
 import type { PlanStore } from './store.ts'
 import type { RegionCondition, RegionConfig } from '../regions/index.ts'
 import { NoQuery } from '../http/parameters.ts'
@@ -98,8 +99,8 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
         },
       },
     },
-    () => ({
-      regions: deps.regions.map((region) => {
+    (request) => ({
+      regions: regionsOf(limitOf(request), deps.regions).map((region) => {
         const { id, engine, domain } = region
         const condition = deps.regionCondition(id)
         return {
@@ -112,4 +113,9 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
       }),
     }),
   )
+}
+
+/** Returns the regions that a platform key may see. */
+function regionsOf({ region }: KeyLimit, regions: readonly RegionConfig[]): readonly RegionConfig[] {
+  return region === undefined ? regions : regions.filter(({ id }) => id === region)
 }

@@ -1,6 +1,6 @@
 // Stores plans in the control database, and the regions that its foreign keys refer to.
 import { ConfigurationError } from '@tenantry/contract'
-import { isolationsOf } from '../engines/index.ts'
+import { planIsolationsOf } from '../engines/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { Plan } from './plan.ts'
 import { type RateLimits, toRate } from '../quotas/index.ts'
@@ -60,7 +60,7 @@ export async function rejectUnknownRegions(database: Database, regions: readonly
 export async function recordRegions(database: Database, regions: readonly RegionConfig[]): Promise<void> {
   for (const region of regions) {
     const { id, engine, domain } = region
-    const strongestIsolation = isolationsOf(region).at(-1) ?? 'schema-per-tenant'
+    const strongestIsolation = planIsolationsOf(region).at(-1) ?? 'schema-per-tenant'
     await database.region.upsert({
       where: { id },
       create: { id, engine, domain, strongestIsolation },

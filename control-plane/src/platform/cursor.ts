@@ -40,6 +40,11 @@ export function afterPosition({ createdAt, id }: Position) {
   return { OR: [{ createdAt: { gt: createdAt } }, { createdAt, id: { gt: id } }] }
 }
 
+/** Returns the condition for rows after a position, in the reverse order of the list. */
+export function beforePosition({ createdAt, id }: Position) {
+  return { OR: [{ createdAt: { lt: createdAt } }, { createdAt, id: { lt: id } }] }
+}
+
 /** Creates a page from `limit + 1` rows, of which the last one only shows that there is a next page. */
 export function toPage<Row extends Position, Item>(rows: Row[], limit: number, item: (row: Row) => Item) {
   const shown = rows.slice(0, limit)

@@ -35,3 +35,11 @@ const UniqueViolation = Type.Object({
 export function brokenConstraint(error: unknown): string | undefined {
   return Value.Check(UniqueViolation, error) ? error.meta.driverAdapterError.cause.constraint.index : undefined
 }
+
+/** Returns whether the control database responds to a query. */
+export function isReachable(database: Database): Promise<boolean> {
+  return database.$queryRaw`select 1`.then(
+    () => true,
+    () => false,
+  )
+}

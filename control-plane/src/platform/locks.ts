@@ -6,6 +6,7 @@ import type { Transaction } from './database.ts'
  * - `backup:ID`: a backup that is not in the control database yet
  * - `homes:REGION`: the choice of the shared database of a new home while few slots are free
  * - `rollout:ID`, `rollouts:REGION`: a rollout's state; the rollout in progress in a region
+ * - `rebalance:REGION`: the rebalance in progress in a region, and the limits of its shared databases
  * - `superuser:REGION`: the password of the superuser of a region's shared Postgres
  * - `webhook:ID`, `source:NAME`: a webhook; a source of usage
  * - `platform keys`: all platform keys, because one admin key must remain
@@ -14,7 +15,7 @@ import type { Transaction } from './database.ts'
  * - `blocked addresses`: all blocked addresses, because their number is limited
  */
 export type Lock =
-  | `${'tenant' | 'backup' | 'homes' | 'rollout' | 'rollouts' | 'webhook' | 'source' | 'superuser'}:${string}`
+  | `${'tenant' | 'backup' | 'homes' | 'rollout' | 'rollouts' | 'rebalance' | 'webhook' | 'source' | 'superuser'}:${string}`
   | 'platform keys'
   | 'blocked addresses'
   | 'installation'

@@ -1,5 +1,5 @@
 // Limits of what a tenant stores in the service's tables of its home, by plan: functions, schemas, events and records of
-// invocations. Pure.
+// invocations; and of its messages on realtime channels. Pure.
 import type { Limits } from '@tenantry/contract'
 import { readPlanPairs } from './plan-pairs.ts'
 
@@ -24,6 +24,8 @@ export interface HomeLimits {
   events: ByPlan<{ days: number; bytes: number }>
   /** Records of invocations older than `days`, or older than the newest `count`, are deleted. */
   invocations: ByPlan<{ days: number; count: number }>
+  /** Messages on realtime channels that clients may send per second, and the maximum bytes of one. */
+  realtime: ByPlan<{ messages: number; bytes: number }>
 }
 
 /** The limits of plans that the operator's settings do not name. */
@@ -44,20 +46,28 @@ export const defaultHomeLimits: HomeLimits = {
     Pro: { days: 30, count: 1_000_000 },
     Enterprise: { days: 90, count: 10_000_000 },
   },
+  realtime: {
+    Free: { messages: 100, bytes: 256_000 },
+    Pro: { messages: 500, bytes: 3_000_000 },
+    Enterprise: null,
+  },
 }
 
 const maxDays = 365
 
 type RoomSetting = 'TENANTRY_FUNCTION_LIMITS' | 'TENANTRY_SCHEMA_LIMITS'
 type RetentionSetting = 'TENANTRY_EVENT_LIMITS' | 'TENANTRY_INVOCATION_LIMITS'
+type RealtimeSetting = 'TENANTRY_REALTIME_LIMITS'
 
 /**
- * Reads the settings `TENANTRY_FUNCTION_LIMITS`, `TENANTRY_SCHEMA_LIMITS`, `TENANTRY_EVENT_LIMITS` and
- * `TENANTRY_INVOCATION_LIMITS`.
+ * Reads the settings `TENANTRY_FUNCTION_LIMITS`, `TENANTRY_SCHEMA_LIMITS`, `TENANTRY_EVENT_LIMITS`,
+ * `TENANTRY_INVOCATION_LIMITS` and `TENANTRY_REALTIME_LIMITS`.
  * @param text returns a setting, for example `Free=20/50000000,Pro=none`; other plans have their defaults
  * @throws Error that names the setting and the part that is wrong
  */
-export function readHomeLimits(text: (name: RoomSetting | RetentionSetting) => string | undefined): HomeLimits {
+export function readHomeLimits(
+  text: (name: RoomSetting | RetentionSetting | RealtimeSetting) => string | undefined,
+): HomeLimits {
   const room = (name: RoomSetting, defaults: ByPlan<Room>) =>
     readPlanPairs(text(name) ?? '', {
       name,
@@ -87,6 +97,13 @@ export function readHomeLimits(text: (name: RoomSetting | RetentionSetting) => s
       days,
       count,
     })),
+    realtime: readPlanPairs(text('TENANTRY_REALTIME_LIMITS') ?? '', {
+      name: 'TENANTRY_REALTIME_LIMITS',
+      form: 'MESSAGES/BYTES',
+      defaults: defaultHomeLimits.realtime,
+      max: [100_000, 3_000_000],
+      from: (messages, bytes) => ({ messages, bytes }),
+    }),
   }
 }
 
@@ -104,6 +121,8 @@ export function toRuntimeLimits(
   | 'event_bytes'
   | 'invocation_days'
   | 'invocations'
+  | 'realtime_messages'
+  | 'realtime_payload_bytes'
 > {
   return {
     functions: limits.functions[plan]?.count ?? null,
@@ -114,5 +133,7 @@ export function toRuntimeLimits(
     event_bytes: limits.events[plan]?.bytes ?? null,
     invocation_days: limits.invocations[plan]?.days ?? null,
     invocations: limits.invocations[plan]?.count ?? null,
+    realtime_messages: limits.realtime[plan]?.messages ?? null,
+    realtime_payload_bytes: limits.realtime[plan]?.bytes ?? null,
   }
 }

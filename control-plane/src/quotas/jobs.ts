@@ -40,6 +40,7 @@ export function createQuotaWatch({ store, clock }: QuotaWatchDeps) {
       const start = startOfMonth(now)
       const end = nextMonth(start)
       const month = monthText(start)
+      await store.refresh(start)
       for (const { quota, percent } of await store.unreported(start)) {
         const { tenantId, resource, used, limit } = quota
         const isMonthly = resource === 'api_requests'

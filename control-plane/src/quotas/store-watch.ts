@@ -18,15 +18,14 @@ export type QuotaWatchStore = ReturnType<typeof createQuotaWatchStore>
 export function createQuotaWatchStore(database: Database, now: () => Date) {
   return {
     /**
-     * Returns the quotas that are used to 80 % or more and were not reported in this month. `month` is its first instant,
-     * UTC.
+     * Stores which quotas are used to 80 % or more, in place of those of the last call. `month` is its first instant, UTC.
      */
-    async unreported(month: Date): Promise<{ quota: QuotaState; percent: (typeof percents)[number] }[]> {
+    async refresh(month: Date): Promise<void> {
       const first = month.toISOString().slice(0, 10)
-      const rows = await database.$queryRaw<Row[]>`
+      await database.$executeRaw`
         with leased as (select tenant_id, sum(used)::bigint as used from request_leases where month = ${first}::date group by tenant_id),
-        quotas as (
-          select t.id as tenant_id, s.resource, s.used, s.quota as limit
+        near as materialized (
+          select t.id as tenant_id, s.resource, s.used, s.quota
           from tenants t join plans p on p.id = t.plan_id
           left join leased l on l.tenant_id = t.id
           left join home_readings h on h.tenant_id = t.id
@@ -36,8 +35,19 @@ export function createQuotaWatchStore(database: Database, now: () => Date) {
             ('files', h.file_bytes, p.file_bytes),
             ('realtime_connections', c.peak::bigint, p.realtime_connections::bigint)
           ) s(resource, used, quota)
-          where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int)
-        select * from quotas order by tenant_id, resource`
+          where t.desired <> 'deleted' and s.quota is not null and s.used * 100 >= s.quota * ${percents[0]}::int),
+        removed as (delete from near_quotas o where not exists (
+          select from near n where n.tenant_id = o.tenant_id and n.resource = o.resource))
+        insert into near_quotas as o (tenant_id, resource, used, quota) select * from near order by tenant_id, resource
+        on conflict (tenant_id, resource) do update set used = excluded.used, quota = excluded.quota
+          where (o.used, o.quota) <> (excluded.used, excluded.quota)`
+    },
+
+    /** Returns the stored quotas that were not reported in the month. */
+    async unreported(month: Date): Promise<{ quota: QuotaState; percent: (typeof percents)[number] }[]> {
+      const first = month.toISOString().slice(0, 10)
+      const rows = await database.$queryRaw<Row[]>`
+        select tenant_id, resource, used, quota as limit from near_quotas order by tenant_id, resource`
       const reached = rows.flatMap(({ tenant_id: tenantId, resource, used, limit }) =>
         percents
           .filter((percent) => used * 100n >= limit * BigInt(percent))

@@ -3,13 +3,13 @@ import type { Step } from '../engines/index.ts'
 import type { Condition } from '../tenants/index.ts'
 import { publicMessage, reasonOf } from './not-ready.ts'
 
-/** A part that a reconciliation observes. Other components write `Disk`, `Drift`, `Loss`, `Sql` and `Backup`. */
+/** A part that a reconciliation observes. Other components write the other conditions. */
 export type Part = 'Services' | 'Home' | 'Database' | 'Quorum' | 'Replicating' | 'Runtime' | 'Route'
 
 const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Quorum', 'Replicating', 'Runtime', 'Route']
 
 /** Conditions that an observation neither makes nor removes. */
-export const lastingConditions: readonly Condition['type'][] = ['Loss', 'Sql', 'Backup']
+export const lastingConditions: readonly Condition['type'][] = ['Loss', 'Sql', 'Backup', 'Spending']
 
 export type ConditionState = Pick<Condition, 'status' | 'reason' | 'message'>
 

@@ -1,4 +1,4 @@
-// Named points at every boundary of the reconciler's work, and of some jobs, at which tests kill, throw or hang.
+// Named points at every boundary of the reconciler's work, and of some jobs, at which tests kill, stop, throw or hang.
 import { setTimeout as wait } from 'node:timers/promises'
 
 /** All failpoints, in the order in which a tenant passes them. */
@@ -54,10 +54,52 @@ export const jobFailpointNames = [
 ] as const
 /** The failpoints of a switchover, which only a tenant with a cluster passes. */
 export const clusterFailpointNames = ['switchover.before', 'switchover.sent', 'switchover.done'] as const
-const allFailpointNames = [...failpointNames, ...jobFailpointNames, ...clusterFailpointNames]
+/** The failpoints of a repair of single differences, which an operator requests. */
+export const repairFailpointNames = [
+  'repair.before',
+  'repair.step-before',
+  'repair.step-after',
+  'repair.after',
+] as const
+/** The failpoints of a move between shared databases, which is a job of the leader. */
+export const moveFailpointNames = [
+  'move.before',
+  'move.published',
+  'move.slot-created',
+  'move.copied',
+  'move.caught-up',
+  'move.compared',
+  'move.held',
+  'move.locked',
+  'move.agreed',
+  'move.renamed',
+  'move.recorded',
+  'move.released',
+  'move.retained',
+  'move.cleaned',
+] as const
+/** The failpoints of a move after which it can be reverted, and of the time in which it can. */
+export const reverseFailpointNames = [
+  'move.reverse-published',
+  'move.reverse-prepared',
+  'reverse.half-applied',
+  'reverse.applied',
+  'reverse.ended',
+  'reverse.stream-removed',
+  'reverse.home-removed',
+  'revert.settled',
+] as const
+const allFailpointNames = [
+  ...failpointNames,
+  ...jobFailpointNames,
+  ...clusterFailpointNames,
+  ...repairFailpointNames,
+  ...moveFailpointNames,
+  ...reverseFailpointNames,
+]
 export type FailpointName = (typeof allFailpointNames)[number]
 
-type Action = 'kill' | 'throw' | 'hang'
+type Action = 'kill' | 'stop' | 'throw' | 'hang'
 
 /** Reaches a boundary, and does nothing unless its point is armed. */
 export type Failpoint = (name: FailpointName) => void | Promise<void>
@@ -66,21 +108,21 @@ export const noFailpoints: Failpoint = () => undefined
 
 /**
  * Parses `name=action@pass:count,…`. The action happens from that pass on (default the first), `count` times (default
- * 1).
+ * 1). A stopped process continues there after SIGCONT.
  * @param hit called at every pass
  * @throws Error for an unknown name or action
  */
 export function parseFailpoints(
   text: string,
-  kill: () => void,
+  send: (signal: 'SIGKILL' | 'SIGSTOP') => void,
   hit: (name: FailpointName) => void = () => undefined,
 ): Failpoint {
   if (text === '') return noFailpoints
   const armed = new Map<string, { action: Action; skip: number; remaining: number }>()
   for (const part of text.split(',')) {
-    const match = /^([a-z.-]+)=(kill|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
+    const match = /^([a-z.-]+)=(kill|stop|throw|hang)(?:@(\d+))?(?::(\d+))?$/.exec(part)
     if (match?.[1] === undefined || !allFailpointNames.some((name) => name === match[1]))
-      throw new Error(`Invalid failpoint "${part}". Allowed: a known name, and kill, throw or hang.`)
+      throw new Error(`Invalid failpoint "${part}". Allowed: a known name, and kill, stop, throw or hang.`)
     armed.set(match[1], {
       action: match[2] as Action,
       skip: Number(match[3] ?? 1) - 1,
@@ -93,7 +135,11 @@ export function parseFailpoints(
     if (point === undefined || point.remaining === 0) return
     if (point.skip-- > 0) return
     point.remaining--
-    if (point.action === 'kill') kill()
+    if (point.action === 'kill') send('SIGKILL')
+    if (point.action === 'stop') {
+      send('SIGSTOP')
+      return
+    }
     if (point.action === 'throw') throw new Error(`The failpoint ${name} was reached.`)
     // This wait exceeds all time limits of the reconciler: the caller must abort it.
     await wait(120_000, undefined, { ref: false })

@@ -8,6 +8,7 @@ import type {
   DriftPolicy,
   SecretKind,
   Status,
+  DriftRepair,
   Switchover,
 } from '../tenants/index.ts'
 import type { Isolation } from '../stacks/index.ts'
@@ -51,8 +52,15 @@ export interface Snapshot {
   nextExpiry: Date | undefined
   /** Whether a secret has expired that is still stored. */
   hasExpired: boolean
+  /** Whether a move holds the tenant's requests, so that nothing else may change its home or its route. */
+  isHeld: boolean
   /** The operation that this reconciliation carries out, if one is open. */
-  operation: { id: string; attempts: number; switchover?: Switchover } | undefined
+  operation: { id: string; attempts: number; switchover?: Switchover; repair?: DriftRepair } | undefined
+}
+
+/** Whether an open operation is a move that holds the tenant's requests. */
+export function isHeldBy(operation: { kind: string; step: string | null } | null): boolean {
+  return operation?.kind === 'move' && (operation.step === 'hold' || operation.step === 'switch')
 }
 
 /**

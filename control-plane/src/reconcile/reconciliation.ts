@@ -28,8 +28,8 @@ export interface Outcome {
   /** Whether the run repaired a change that no client had requested. */ repaired: boolean
 }
 
-/** The operation's `step`, for operators. */
-export type OperationStep = 'services' | 'home' | 'switchover'
+/** The operation's `step`, for operators. That of a repair names what it changes. */
+export type OperationStep = 'services' | 'home' | 'switchover' | `repair: ${string}`
 
 export async function recordStep(
   snapshot: Snapshot,

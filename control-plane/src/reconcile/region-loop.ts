@@ -64,7 +64,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       { homes, clusters },
       AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
     )
-    if (stack === undefined) return false
+    if (stack === undefined) {
+      // The region's own services are started by other means, and its engine responds.
+      deps.conditions.ready(region.config.id)
+      return false
+    }
     const own = partOf(host, ownStack)
     const lost = lostVolumes(stack, own)
     if (lost.length > 0)

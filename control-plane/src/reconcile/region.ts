@@ -48,7 +48,7 @@ export interface Region {
   /** Returns the URLs for a tenant's health, usage and data. */
   runtimeUrls(tenant: Pick<Snapshot, 'id' | 'isolation'>): readonly string[]
   /** The server of the tenant's home: the region's shared one, or the tenant's own. */
-  home(tenant: Snapshot): HomeServer
+  home(tenant: Pick<Snapshot, 'id' | 'isolation' | 'database'>): HomeServer
   /**
    * Returns the specified stack of the tenant. @throws EngineError if it cannot be determined, for example for a
    * missing image
@@ -172,8 +172,9 @@ export function createRegion({
   internalToken,
   clock,
 }: RegionOptions): Region {
-  const { docker } = config
-  const range = docker === undefined ? undefined : parseRange(docker.network_range)
+  const { docker, processes } = config
+  const networks = docker?.network_range ?? processes?.address_range
+  const range = networks === undefined ? undefined : parseRange(networks)
   const stackId = regionStackId(config.id, engine?.installation ?? '')
 
   const requireEngine = (): Engine => {
@@ -241,6 +242,7 @@ export function createRegion({
 
   /** Returns the names of the images that a new tenant of this isolation model gets. */
   const imageNames = (isolation: Isolation) => {
+    if (processes !== undefined) return { postgres: 'postgres', runtime: 'runtime' }
     const { images } = settings()
     return isolation === 'cluster-per-tenant' ? { ...images, postgres: clusterSettings().member_image } : images
   }
@@ -296,7 +298,8 @@ export function createRegion({
     async stack(tenant, signal) {
       const { id, isolation, sizes, restarts, images, subnet } = tenant
       const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
-      const input = isDedicated(tenant) ? await regionInput({ homes: true, clusters: true }, signal) : undefined
+      const hasContainers = isDedicated(tenant) && processes === undefined
+      const input = hasContainers ? await regionInput({ homes: true, clusters: true }, signal) : undefined
       const gatewayContainer = input === undefined ? '' : gatewayContainerOf(input)
       const cluster =
         input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
@@ -312,7 +315,7 @@ export function createRegion({
           images,
           subnet: cidr,
         },
-        { gatewayContainer, internalToken, docker, cluster },
+        { gatewayContainer, internalToken, docker, cluster, areProcesses: processes !== undefined },
       )
     },
 

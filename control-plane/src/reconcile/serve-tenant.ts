@@ -52,10 +52,10 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
 
 /**
  * Whether the tenant has no route yet. Its own runtime may still be starting, and must be healthy before it receives
- * requests.
+ * requests. A tenant that was created in advance receives none.
  */
 function isUnrouted(snapshot: Snapshot): boolean {
-  return isDedicated(snapshot) && snapshot.routePhase !== 'ready'
+  return (isDedicated(snapshot) || snapshot.desired === 'warm') && snapshot.routePhase !== 'ready'
 }
 
 /** Records home and route as published, which runtimes and gateways then receive through their watches (watch/). */
@@ -70,10 +70,12 @@ async function publishHome(
 
 /**
  * Whether the runtime, which logs in to an existing home, reports it as healthy. A check inside the containers costs
- * processes there just when the services start, so it only runs if the runtime reports a failure.
+ * processes there just when the services start, so it only runs if the runtime reports a failure. A new tenant whose home
+ * exists was created in advance, and its client waits.
  */
 async function isRuntimeHealthy(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
-  if (!isDedicated(snapshot) || snapshot.homeVersion !== run.homeVersion) return false
+  const isTrusted = isDedicated(snapshot) || (snapshot.desired === 'active' && snapshot.status === 'pending')
+  if (!isTrusted || snapshot.homeVersion !== run.homeVersion) return false
   await publishHome(snapshot, run)
   try {
     await observeRuntimes(snapshot, run, signal, observedMilliseconds)

@@ -2,7 +2,8 @@
 import { scratchId, type Isolation } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import { lastingConditions } from './conditions.ts'
-import { unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
+import { toOpenOperation } from './store-open-operation.ts'
+import { isHeldBy, unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import type { RoutePhase } from '@tenantry/contract'
 import {
@@ -13,7 +14,6 @@ import {
   liveSecrets,
   toConditions,
   toSizes,
-  toSwitchover,
 } from '../tenants/index.ts'
 import { reportCommit } from '../platform/change-log.ts'
 import type { Database, Prisma } from '../platform/database.ts'
@@ -56,6 +56,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       routePhase: row.routePhase as RoutePhase,
       driftPolicy: row.driftPolicy as DriftPolicy,
       isSqlClosed,
+      isHeld: false,
       generation: row.generation,
       observedGeneration: row.observedGeneration,
       reason: row.reason,
@@ -86,7 +87,15 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           database.operation.findFirst({
             where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
             orderBy: { generation: 'desc' },
-            select: { id: true, attempts: true, generation: true, switchover: true },
+            select: {
+              id: true,
+              attempts: true,
+              generation: true,
+              switchover: true,
+              repair: true,
+              kind: true,
+              step: true,
+            },
           }),
           database.subnet.findUnique({ where: { stackId: tenantId } }),
           database.$queryRaw<unknown[]>`
@@ -96,7 +105,8 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       )
       if (row === null) return undefined
       const current = operation?.generation === row.generation ? operation : undefined
-      return toSnapshot(row, current && toOpenOperation(current), subnet?.number, closed.length > 0)
+      const snapshot = toSnapshot(row, current && toOpenOperation(current), subnet?.number, closed.length > 0)
+      return { ...snapshot, isHeld: isHeldBy(operation) }
     },
 
     async settledDedicated(regionId) {
@@ -384,17 +394,4 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
           select kind, ${tenantId}, pg_current_xact_id()::text::bigint from leader, (values ('published'), ('observed')) as kinds (kind))
         select count(*)::int as leads from leader`),
   }
-}
-
-function toOpenOperation({
-  id,
-  attempts,
-  switchover,
-}: {
-  id: string
-  attempts: number
-  switchover: unknown
-}): NonNullable<Snapshot['operation']> {
-  const wanted = toSwitchover(switchover)
-  return { id, attempts, ...(wanted === undefined ? {} : { switchover: wanted }) }
 }

@@ -10,10 +10,14 @@ import type { Snapshot } from './reconcile-store.ts'
 import { reachedStatus } from './record-outcome.ts'
 import { isDedicated } from './region.ts'
 import { removeTenant } from './remove-tenant.ts'
+import { repairDrift } from './repair-drift.ts'
 import { isRecorded, observeOnly, type StatusSource } from './report-observed.ts'
 import { serveTenant } from './serve-tenant.ts'
+import type { Condition } from '../tenants/index.ts'
 
 const runMilliseconds = 90_000
+/** Delay until the next poll of a tenant whose requests a move holds. */
+const heldMilliseconds = 1_000
 /** Delay between two polls of an unhealthy tenant whose policy leaves it so: an operator may repair it at any time. */
 const recoveryMilliseconds = 5_000
 
@@ -28,6 +32,9 @@ export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, s
   const { store, failpoint, epoch, clock } = run
   // A restore fills the volumes and starts the tenant.
   if (snapshot.desired === 'restoring') return { again: undefined, repaired: false }
+  // The move publishes the tenant itself, and requests a reconciliation at its end.
+  if (snapshot.isHeld && snapshot.desired !== 'deleted')
+    return { again: new Date(clock.now().getTime() + heldMilliseconds), repaired: false }
   const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
   if (isUnchanged(snapshot, run)) {
     if (snapshot.driftPolicy !== 'repair') return report(snapshot, run, busy)
@@ -40,6 +47,12 @@ export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, s
     await failpoint('begin.after')
   }
   if (snapshot.desired === 'deleted') return removeTenant(snapshot, run, busy)
+  const targets = snapshot.operation?.repair?.targets
+  if (targets !== null && targets !== undefined) {
+    await repairDrift(snapshot, targets, run, busy)
+    // What the repair has left is repaired, reported or ignored by the tenant's policy.
+    return { again: clock.now(), repaired: false }
+  }
   const allocated = await allocateServices(snapshot, run, busy)
   if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await haltTenant(allocated, run, busy)
   else if (!(await serveTenant(allocated, run, busy))) return { again: clock.now(), repaired: false }
@@ -70,13 +83,13 @@ function isUnchanged(snapshot: Snapshot, { homeVersion }: Reconciliation): boole
   return isCurrent && isDedicated(snapshot)
 }
 
-/**
- * Whether the last run succeeded. It is false for failed work that was not retried before this control plane led. A
- * full disk and a failed proof of a backup are not the reconciler's work.
- */
+/** Conditions whose failures the reconciler cannot end: a full disk, a failed proof of a backup, a spending limit. */
+const workOfOthers: readonly Condition['type'][] = ['Disk', 'Backup', 'Spending']
+
+/** Whether the last run succeeded. It is false for failed work that was not retried before this control plane led. */
 function wasReached({ desired, status, reason, conditions }: Snapshot): boolean {
   if (desired === 'deleted' || status !== reachedStatus[desired] || reason !== null) return false
-  return !conditions.some(({ type, status }) => status === 'False' && type !== 'Disk' && type !== 'Backup')
+  return !conditions.some(({ type, status }) => status === 'False' && !workOfOthers.includes(type))
 }
 
 async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {

@@ -12,6 +12,7 @@ import {
   overlaps,
   parseRange,
   DockerSettings,
+  ProcessSettings,
 } from '../stacks/index.ts'
 
 const Url = Type.String({ pattern: '^https?://' })
@@ -27,6 +28,8 @@ const common = {
    * proxy.
    */
   database_host: Type.Optional(Type.String({ pattern: '^.+:[0-9]{1,5}$' })),
+  /** Number of homes in shared databases that are made in advance, so that new tenants do not wait for them; 0 by default. */
+  warm_homes: Type.Optional(Type.Integer({ minimum: 0, maximum: 200 })),
 }
 
 /** A region whose parts the operator has started. The embedded installation has one such region, `local`. */
@@ -40,6 +43,8 @@ const ProcessRegion = Type.Object(
     postgres_password_file: Type.Optional(Type.String({ minLength: 1 })),
     runtime_urls: Type.Array(Url, { minItems: 1 }),
     gateway_internal_urls: Type.Array(Url, { minItems: 1 }),
+    /** The host of tenants' own services; absent: the region has only tenants that share. */
+    processes: Type.Optional(ProcessSettings),
   },
   { additionalProperties: false },
 )
@@ -59,7 +64,10 @@ export interface RegionConfig extends Pick<
 > {
   engine: 'process' | 'docker'
   database_host: string
+  warm_homes?: number | undefined
   docker: DockerSettings | undefined
+  /** The host of tenants' own services, where they are processes. */
+  processes?: ProcessSettings | undefined
   /** The superuser's password that the shared Postgres begins with, where the control plane creates it. */
   superuserPassword: string
   /** The superuser's URL, if its password can be replaced; otherwise, the password in `postgres_url` stays the same. */

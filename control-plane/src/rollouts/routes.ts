@@ -9,6 +9,7 @@ import type { RegionConfig } from '../regions/index.ts'
 import type { Engine } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
+import { limitOf } from '../keys/index.ts'
 import { PageQuery, pageRequest, textPattern, writeContext, NoQuery } from '../http/parameters.ts'
 
 const imageMilliseconds = 10_000
@@ -152,7 +153,11 @@ export function addRolloutRoutes(app: Api, deps: RolloutRoutesDeps): void {
     },
     async (request) => {
       const { region } = request.query
-      const page = await deps.rollouts.list(region === undefined ? {} : { region }, pageRequest(request.query))
+      const page = await deps.rollouts.list(
+        region === undefined ? {} : { region },
+        limitOf(request),
+        pageRequest(request.query),
+      )
       return { rollouts: page.items.map(present), next_cursor: page.nextCursor ?? null }
     },
   )

@@ -7,14 +7,15 @@ import { lock } from '../platform/locks.ts'
 import { toRollout } from './store-rows.ts'
 import { isolationsWith, type NewRollout, type Rollout, type RolloutComponent } from './rollout.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
+import type { KeyLimit } from '../keys/index.ts'
 import type { PageRequest, Page } from '../platform/page.ts'
+import { isUuid, uuidPattern } from '../platform/uuid.ts'
 
 interface RolloutStoreOptions {
   database: Database
   now: () => Date
 }
 
-const rolloutIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 export const openStates = ['running', 'rolling_back']
 
 /** The rollouts, as operators request and read them. */
@@ -55,16 +56,24 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions) {
 
     /** Returns a rollout; undefined if it does not exist. */
     async get(id: string): Promise<Rollout | undefined> {
-      const row = rolloutIds.test(id) ? await database.rollout.findUnique({ where: { id } }) : null
+      const row = isUuid(id) ? await database.rollout.findUnique({ where: { id } }) : null
       return row === null ? undefined : toRollout(row)
     },
 
-    /** Lists rollouts, the oldest first. */
-    async list({ region }: { region?: string }, { limit, cursor }: PageRequest): Promise<Page<Rollout>> {
+    /**
+     * Lists rollouts, the oldest first.
+     * @param keyLimit the region that the caller's key is limited to
+     */
+    async list(
+      { region }: { region?: string },
+      keyLimit: KeyLimit,
+      { limit, cursor }: PageRequest,
+    ): Promise<Page<Rollout>> {
       const rows = await database.rollout.findMany({
         where: {
+          AND: keyLimit.region === undefined ? {} : { regionId: keyLimit.region },
           ...(region === undefined ? {} : { regionId: region }),
-          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, rolloutIds))),
+          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuidPattern))),
         },
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
         take: limit + 1,
@@ -77,7 +86,7 @@ export function createRolloutStore({ database, now }: RolloutStoreOptions) {
      * ROLLOUT_FINISHED
      */
     async cancel(id: string, { transaction, audit }: RecordedWrite): Promise<Rollout> {
-      const row = rolloutIds.test(id) ? await lockRollout(transaction, id) : null
+      const row = isUuid(id) ? await lockRollout(transaction, id) : null
       if (row === null) throw new ControlError('ROLLOUT_NOT_FOUND', 'There is no such rollout.')
       if (!openStates.includes(row.state))
         throw new ControlError('ROLLOUT_FINISHED', `The rollout has ended with the state "${row.state}".`)

@@ -1,7 +1,7 @@
 // The sessions of tenants on one shared Postgres: reads them, and ends some. It holds one connection of the superuser, for
 // which Postgres reserves room, with prepared statements that work while the table of locks is full.
 import pg from 'pg'
-import { openConnection } from '../platform/single-connection.ts'
+import { endConnection, openConnection } from '../platform/single-connection.ts'
 import type { PostgresUrl } from '../platform/superuser-url.ts'
 import type { Sample, Session } from './judge-sessions.ts'
 import { endSessionSql, roleNameSql, sampleSql, serverSql, versionSql, watchSettingsSql } from './sessions-sql.ts'
@@ -140,7 +140,7 @@ export function createSessionServer(postgresUrl: PostgresUrl): SessionServer {
     async close() {
       const current = connecting
       connecting = undefined
-      await current?.then((client) => client.end()).catch(() => undefined)
+      await current?.then(endConnection).catch(() => undefined)
     },
   }
 }

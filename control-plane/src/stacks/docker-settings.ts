@@ -113,6 +113,8 @@ export const DockerSettings = Type.Object(
     ),
     /** Maximum length of the path of a new object, in bytes of UTF-8. */
     max_path_bytes: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_024 })),
+    /** Whether realtime messages may be compressed. */
+    realtime_compression: Type.Optional(Type.Boolean()),
   },
   { additionalProperties: false },
 )

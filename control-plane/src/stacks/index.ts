@@ -20,6 +20,7 @@ export {
   volumePrefix,
 } from './object-names.ts'
 export { clusterSettings, memberPasswords, patroniPassword, patroniPort, patroniUser } from './patroni-settings.ts'
+export { processAddress, ProcessSettings } from './process-settings.ts'
 export {
   etcdContainersOf,
   gatewayContainerOf,
@@ -30,6 +31,7 @@ export {
   type RegionStackInput,
 } from './region-stack.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
+export { sharedServerSettings } from './shared-server-settings.ts'
 export {
   componentAlias,
   componentServices,

@@ -4,7 +4,14 @@ import type { DockerSettings } from './docker-settings.ts'
 import { etcdName, etcdServices, etcdVolumes, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
-import { egressEnvironment, runtimeEnvironment, storageEnvironment, storageSecrets } from './runtime-settings.ts'
+import {
+  egressEnvironment,
+  siblingHosts,
+  runtimeEnvironment,
+  storageEnvironment,
+  storageSecrets,
+} from './runtime-settings.ts'
+import { sharedServerSettings } from './shared-server-settings.ts'
 import type { Attachment, AttachedContainer, Resources, Service, Stack } from './stack.ts'
 import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
@@ -22,12 +29,6 @@ const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
 const connections = 200
 const reservedConnections = 130
 const runtimeConnections = 100
-const sharedServerSettings = {
-  // The table has room for 242,000 locked objects in 52 MB: what 120 homes hold that lock 2,000 tables each.
-  max_locks_per_transaction: 1_024,
-  // A query ends soon after its client has left.
-  client_connection_check_interval: '1s',
-}
 
 /**
  * Returns the ID of a region's stack. It contains the installation, because two on one engine may have regions of the
@@ -108,6 +109,7 @@ export function regionStack(input: RegionStackInput): Stack {
         TENANTRY_CONTROL_URL: docker.control_url,
         TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / runtimeNumbers(docker).length)),
         TENANTRY_SIBLINGS: String(runtimeNumbers(docker).length - 1),
+        ...siblingHosts(runtimeNumbers(docker).map((number) => `runtime-${number}`)),
         ...runtimeEnvironment(docker),
         ...storageEnvironment(docker),
       },

@@ -13,6 +13,7 @@ export function runtimeEnvironment({
   egress,
   signed_urls: signed,
   max_path_bytes: pathBytes,
+  realtime_compression: compresses,
 }: DockerSettings): EnvironmentOf {
   return defined({
     // Every network of runtimes has the gateway under this name.
@@ -20,7 +21,13 @@ export function runtimeEnvironment({
     TENANTRY_SIGNED_URL_SECONDS: signed?.default_seconds,
     TENANTRY_MAX_SIGNED_URL_SECONDS: signed?.max_seconds,
     TENANTRY_MAX_PATH_BYTES: pathBytes,
+    TENANTRY_REALTIME_COMPRESSION: compresses === true ? 1 : undefined,
   })
+}
+
+/** Returns the setting that names the runtimes of the same tenants; none for fewer than two. @param names their host names */
+export function siblingHosts(names: readonly string[]): EnvironmentOf {
+  return names.length < 2 ? {} : { TENANTRY_SIBLING_HOSTS: names.map((name) => `${name}:${ports.runtime}`).join(',') }
 }
 
 /**

@@ -4,7 +4,8 @@ import { archiveSettings } from './archive-settings.ts'
 import { clusterMembers, clusterRouters, clusterStack, type ClusterRegion } from './cluster-stack.ts'
 import type { Isolation } from './isolation.ts'
 import type { DockerSettings } from './docker-settings.ts'
-import { runtimeEnvironment } from './runtime-settings.ts'
+import { processAddress } from './process-settings.ts'
+import { siblingHosts, runtimeEnvironment } from './runtime-settings.ts'
 import { SecretText } from './secret-text.ts'
 import type { Resources, Service, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
@@ -36,6 +37,8 @@ interface StackEnvironment {
   /** Name of the gateway's container. */
   gatewayContainer: string
   internalToken: InternalToken
+  /** Whether the services are processes, which have addresses instead of names, and reach the gateway without a network. */
+  areProcesses?: boolean
   /** The region's settings; undefined for the defaults. */
   docker?: DockerSettings | undefined
   /** The region's part for clusters; undefined in a region without clusters. */
@@ -117,6 +120,9 @@ export function runtimeAliases(tenantId: string, isolation: Isolation): string[]
 function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stack {
   const { id, resources, restarts, hasHome, isArchived } = tenant
   const { images, subnet } = allocated(tenant)
+  const { gatewayContainer, areProcesses = false } = environment
+  const address = (component: 'postgres' | 'runtime') =>
+    areProcesses ? { address: processAddress(subnet, component) } : {}
   return {
     id,
     state: tenant.running ? 'running' : 'stopped',
@@ -126,7 +132,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
         subnet,
         internal: true,
         hostAddress: false,
-        attachedContainers: [{ container: environment.gatewayContainer, alias: 'gateway' }],
+        attachedContainers: areProcesses ? [] : [{ container: gatewayContainer, alias: 'gateway' }],
       },
     ],
     volumes: [
@@ -136,7 +142,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
     services: [
       postgresService({
         image: images.postgres,
-        network: { network: 'net', aliases: [componentAlias(id, 'postgres')] },
+        network: { network: 'net', aliases: [componentAlias(id, 'postgres')], ...address('postgres') },
         resources: resources.postgres,
         connections,
         reservedConnections,
@@ -144,7 +150,13 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
         settings: isArchived === true ? archiveSettings : {},
         restarts,
       }),
-      runtimeService(tenant, environment, { name: 'runtime', connections: runtimeConnections }),
+      runtimeService(tenant, environment, {
+        name: 'runtime',
+        connections: runtimeConnections,
+        ...address('runtime'),
+        // Two processes cannot listen at one address.
+        ...(areProcesses ? { replace: 'stop-first' } : {}),
+      }),
     ],
   }
 }
@@ -192,18 +204,24 @@ interface RuntimeOptions {
   siblings?: number
   /** Maximum wait of a request for the next primary. */
   failoverSeconds?: number
+  /** Fixed address; undefined for any of the subnet. */
+  address?: string
+  replace?: Service['replace']
 }
 
 function runtimeService(
   tenant: StackInput,
   { internalToken, docker }: StackEnvironment,
-  { name, connections: maxConnections, siblings = 0, failoverSeconds: wait = 0 }: RuntimeOptions,
+  options: RuntimeOptions,
 ): Service {
+  const { name, connections: maxConnections, siblings = 0, failoverSeconds: wait = 0, address } = options
   return nodeService({
     name,
     image: allocated(tenant).images.runtime,
     livePort: ports.runtime,
-    networks: [{ network: 'net', aliases: [runtimeAlias(tenant.id, name)] }],
+    networks: [
+      { network: 'net', aliases: [runtimeAlias(tenant.id, name)], ...(address === undefined ? {} : { address }) },
+    ],
     resources: tenant.resources.runtime,
     environment: {
       TENANTRY_PORT: String(ports.runtime),
@@ -211,6 +229,7 @@ function runtimeService(
       TENANTRY_MAX_CONNECTIONS: String(maxConnections),
       // A tenant with one runtime keeps its container: the settings are part of its hash.
       ...(siblings === 0 ? {} : { TENANTRY_SIBLINGS: String(siblings) }),
+      ...siblingHosts(siblings === 0 ? [] : runtimeAliases(tenant.id, tenant.isolation)),
       ...(wait === 0 ? {} : { TENANTRY_FAILOVER_SECONDS: String(wait) }),
       ...(docker === undefined ? {} : runtimeEnvironment(docker)),
     },
@@ -220,7 +239,7 @@ function runtimeService(
         .join('\n'),
     ),
     volume: 'files',
-    replace: 'start-first',
+    replace: options.replace ?? 'start-first',
     restarts: tenant.restarts,
   })
 }

@@ -43,6 +43,15 @@ export function tenantSubnet(range: Range, index: number): string {
   return `${dotted(range.first + 2 ** (32 - regionPrefix) + index * 2 ** (32 - tenantPrefix))}/${tenantPrefix}`
 }
 
+/** Returns the address of a position in a tenant's subnet. */
+export function hostInSubnet(subnet: string, position: number): string {
+  const octets = subnet
+    .replace(/\/\d+$/, '')
+    .split('.')
+    .map(Number)
+  return dotted(octets.reduce((sum, octet) => sum * 256 + octet, 0) + position)
+}
+
 /** Returns the index of a tenants' subnet; undefined for any other subnet. */
 export function subnetNumber(range: Range, subnet: string): number | undefined {
   const octets = subnet

@@ -1,5 +1,5 @@
 // Chooses the isolation model of a new tenant.
-import { isolationsOf } from '../engines/index.ts'
+import { isolationsOf, planIsolationsOf } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import { isolationInRegion, type Isolation } from '../stacks/index.ts'
@@ -11,7 +11,7 @@ import { isolationInRegion, type Isolation } from '../stacks/index.ts'
 export function chooseIsolation(
   requested: Isolation | undefined,
   wanted: Isolation,
-  region: Pick<RegionConfig, 'id' | 'engine' | 'docker'>,
+  region: Pick<RegionConfig, 'id' | 'engine' | 'docker' | 'processes'>,
 ): Isolation {
   const possible = isolationsOf(region)
   if (requested !== undefined) {
@@ -22,7 +22,7 @@ export function chooseIsolation(
         `Allowed: ${possible.join(', ')}.`,
     )
   }
-  const chosen = isolationInRegion(wanted, possible)
+  const chosen = isolationInRegion(wanted, planIsolationsOf(region))
   if (chosen === undefined)
     throw new ControlError('UNSUPPORTED_ISOLATION', `The region "${region.id}" supports no isolation for tenants.`)
   return chosen

@@ -1,6 +1,7 @@
 // Checks for actions that need services of the tenant's own.
-import type { Engine } from '../engines/index.ts'
+import { canBackUpServices, type Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import type { Tenant } from './tenant.ts'
 
 /**
@@ -25,6 +26,23 @@ export function requireCluster({ isolation }: Pick<Tenant, 'isolation'>, what: s
   throw new ControlError(
     'UNSUPPORTED_ISOLATION',
     `${what} requires a tenant with the isolation cluster-per-tenant. The isolation of this one is ${isolation}.`,
+  )
+}
+
+/**
+ * Checks that a region can back up a tenant's home. @param what subject of the message, for example `A backup` @throws
+ * ControlError BACKUPS_OFF
+ */
+export function requireBackups(
+  { isolation }: Pick<Tenant, 'isolation'>,
+  region: Pick<RegionConfig, 'id' | 'engine'>,
+  what: string,
+): void {
+  if (isolation === 'schema-per-tenant' || canBackUpServices(region)) return
+  throw new ControlError(
+    'BACKUPS_OFF',
+    `${what} of a tenant with the isolation ${isolation} requires a region on a Docker Engine. ` +
+      `The region "${region.id}" uses the engine "${region.engine}".`,
   )
 }
 

@@ -1,9 +1,9 @@
 // The public interface of `tenants/`.
 export { chooseIsolation } from './choose-isolation.ts'
-export { engineOf, requireDedicated } from './dedicated.ts'
+export { engineOf, requireBackups, requireDedicated } from './dedicated.ts'
 export { deleteOldOperations } from './jobs-old-operations.ts'
 export { liveSecrets } from './live-secrets.ts'
-export { foundTenant } from './lookup.ts'
+export { foundTenant, regionOf } from './lookup.ts'
 export { checkName, warmName } from './names.ts'
 export { newSecrets } from './new-secrets.ts'
 export type { StoredReader } from './plan-fit.ts'
@@ -17,13 +17,26 @@ export { addRunTenant, type RunTenantDeps } from './routes-run.ts'
 export { addSwitchover, type SwitchoverDeps } from './routes-switchover.ts'
 export { createTenantNames } from './store-names.ts'
 export { incrementGeneration, recordWanted } from './store-raise-led.ts'
-export { toConditions, toOperation, toPublicKeys, toSizes, toSwitchover, toTenant } from './store-rows.ts'
+export {
+  toConditions,
+  toDriftRepair,
+  toOperation,
+  toPublicKeys,
+  toSizes,
+  toSwitchover,
+  toTenant,
+} from './store-rows.ts'
 export { createOldOperations } from './store-old-operations.ts'
 export { createRunningTenants, type RunningTenant, type RunningTenants } from './store-running.ts'
-export { sharedDatabaseWithRoom } from './store-shared-databases.ts'
+export {
+  homesPerDatabase,
+  sharedDatabaseFor,
+  sharedDatabaseName,
+  sharedDatabaseNamed,
+} from './store-shared-databases.ts'
 export { createTenantStore, type TenantStore } from './store.ts'
 export { KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
-export type { TenantWrite } from './tenant-write.ts'
+export type { TenantState, TenantWrite } from './tenant-write.ts'
 export {
   alongsideGenerations,
   type ComponentSizes,
@@ -31,6 +44,7 @@ export {
   type Desired,
   driftPolicies,
   type DriftPolicy,
+  type DriftRepair,
   type Operation,
   type OperationKind,
   type SecretKind,
@@ -39,3 +53,4 @@ export {
   type Tenant,
 } from './tenant.ts'
 export { type WaitDeps, waitUntilSettled } from './wait.ts'
+export { ChangedTenant, tenantStateBody, toChangedTenant, toTenantStateBody } from './written-tenant.ts'

@@ -6,7 +6,7 @@ import { checkPlanFits, type StoredReader } from './plan-fit.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantChange, TenantWrite } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
-import { engineOf } from './dedicated.ts'
+import { engineOf, requireBackups } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
@@ -14,12 +14,12 @@ import { checkHostLimits } from './host-limits.ts'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, regionOf } from './lookup.ts'
 import { ifMatch, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
-import { etagOf, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
+import { etagOf } from './tenant-body.ts'
 import { checkChange, TenantChangeBody, toChange } from './tenant-change-body.ts'
 import { waitUntilSettled, type WaitDeps } from './wait.ts'
+import { ChangedTenant, toChangedTenant } from './written-tenant.ts'
 
 const Id = Type.Object({ id: Type.String() })
-const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
 
 /** Dependencies of the routes that change and delete a tenant. */
 export interface ChangeTenantDeps extends WriteDeps, WaitDeps {
@@ -36,12 +36,15 @@ export interface ChangeTenantDeps extends WriteDeps, WaitDeps {
   backups: { readonly storage: object | undefined }
 }
 
+/** Fields that need backups of the tenant, as subjects of a message. */
+const backupFields = [
+  ['backup_schedule', 'A schedule of backups'],
+  ['archive_days', 'An archive'],
+] as const
+
 /** Adds the routes that change and delete a tenant (specification, section 4.4). */
 export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
-  const present = ({ tenant, operation }: TenantWrite) => ({
-    ...toTenantBody(tenant, regionOf(deps, tenant)),
-    operation: toOperationBody(operation),
-  })
+  const present = (write: TenantWrite) => toChangedTenant(deps, write)
 
   app.patch(
     '/v1/tenants/:id',
@@ -54,7 +57,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
         params: Id,
         querystring: NoQuery,
         body: TenantChangeBody,
-        response: { 200: Changed },
+        response: { 200: ChangedTenant },
       },
     },
     async (request, reply) => {
@@ -67,6 +70,8 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
           'BACKUPS_OFF',
           'Field "archive_days" requires a backup target (TENANTRY_BACKUPS, TENANTRY_BACKUP_TARGETS_FILE).',
         )
+      for (const [field, what] of backupFields)
+        if (request.body[field] != null) requireBackups(tenant, regionOf(deps, tenant), what)
       const change = toChange(request.body)
       await checkLimits(deps, tenant, change, expectedGeneration)
       const { actor } = writeContext(request)
@@ -92,7 +97,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
           { purge: Type.Optional(Type.Enum(['true', 'false'])) },
           { additionalProperties: false },
         ),
-        response: { 202: Changed },
+        response: { 202: ChangedTenant },
       },
     },
     async (request, reply) => {

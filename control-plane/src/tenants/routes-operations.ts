@@ -3,8 +3,9 @@ import { Type } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import { operationKinds } from './tenant.ts'
 import type { Api } from '../http/api.ts'
+import { limitOf } from '../keys/index.ts'
 import type { TenantStore } from './store.ts'
-import { isUuid } from '../http/uuid.ts'
+import { isUuid } from '../platform/uuid.ts'
 import { PageQuery, pageRequest, textPattern, NoQuery } from '../http/parameters.ts'
 import { OperationBody, toOperationBody } from './tenant-body.ts'
 
@@ -14,6 +15,7 @@ const ListQuery = Type.Object(
     tenant_id: Type.Optional(Type.String({ pattern: textPattern })),
     kind: Type.Optional(Type.Enum([...operationKinds])),
     state: Type.Optional(Type.Enum(['pending', 'running', 'succeeded', 'failed', 'superseded'])),
+    order: Type.Optional(Type.Enum(['oldest', 'newest'], { description: 'Which are first, default `oldest`' })),
   },
   { additionalProperties: false },
 )
@@ -30,7 +32,7 @@ export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'List operations, oldest first',
+        summary: 'List operations, oldest first unless `order` is `newest`',
         tags: ['operations'],
         querystring: ListQuery,
         response: {
@@ -42,13 +44,13 @@ export function addOperationRoutes(app: Api, deps: OperationRoutesDeps): void {
       },
     },
     async (request) => {
-      const { tenant_id: tenantId, kind, state } = request.query
+      const { tenant_id: tenantId, kind, state, order } = request.query
       const filter = {
         ...(tenantId === undefined ? {} : { tenantId }),
         ...(kind === undefined ? {} : { kind }),
         ...(state === undefined ? {} : { state }),
       }
-      const page = await deps.tenants.listOperations(filter, pageRequest(request.query))
+      const page = await deps.tenants.listOperations(filter, limitOf(request), pageRequest(request.query), order)
       return { operations: page.items.map(toOperationBody), next_cursor: page.nextCursor ?? null }
     },
   )

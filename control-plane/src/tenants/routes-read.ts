@@ -2,6 +2,7 @@
 import { Type } from 'typebox'
 import type { Tenant } from './tenant.ts'
 import type { Api } from '../http/api.ts'
+import { limitOf } from '../keys/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { TenantStore } from './store.ts'
 import { foundTenant, regionOf } from './lookup.ts'
@@ -15,6 +16,9 @@ const ListQuery = Type.Object(
     region: Type.Optional(Type.String({ pattern: textPattern })),
     status: Type.Optional(Type.Enum([...shownStatuses])),
     name_prefix: Type.Optional(Type.String({ maxLength: 63, pattern: textPattern })),
+    search: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 63, pattern: textPattern, description: 'A part of the name, or the ID' }),
+    ),
   },
   { additionalProperties: false },
 )
@@ -43,14 +47,15 @@ export function addReadTenants(app: Api, deps: ReadTenantsDeps): void {
       },
     },
     async (request) => {
-      const { plan, region, status, name_prefix: namePrefix } = request.query
+      const { plan, region, status, name_prefix: namePrefix, search } = request.query
       const filter = {
         ...(plan === undefined ? {} : { plan }),
         ...(region === undefined ? {} : { region }),
         ...(status === undefined ? {} : { status }),
         ...(namePrefix === undefined ? {} : { namePrefix }),
+        ...(search === undefined ? {} : { search }),
       }
-      const page = await deps.tenants.list(filter, pageRequest(request.query))
+      const page = await deps.tenants.list(filter, limitOf(request), pageRequest(request.query))
       return { tenants: page.items.map(present), next_cursor: page.nextCursor ?? null }
     },
   )

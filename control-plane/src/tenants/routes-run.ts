@@ -1,22 +1,18 @@
 // POST /v1/tenants/{id}/restart, /pause, /wake and /undelete: they affect a tenant's services and change none of its
 // properties.
 import { Type } from 'typebox'
-import type { TenantState } from './tenant-write.ts'
+import type { TenantState, TenantWrite } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import { requireDedicated } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
-import { foundTenant, regionOf } from './lookup.ts'
+import { foundTenant } from './lookup.ts'
 import { NoBody, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
-import { OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
 import { waitUntilSettled, type WaitDeps } from './wait.ts'
+import { ChangedTenant, tenantStateBody, toChangedTenant, toTenantStateBody } from './written-tenant.ts'
 
 const Id = Type.Object({ id: Type.String() })
-const Changed = Type.Object({ ...TenantBody.properties, operation: OperationBody })
-const State = Type.Object({
-  ...TenantBody.properties,
-  operation: Type.Union([OperationBody, Type.Null()], { description: 'null if no change was necessary' }),
-})
+const State = tenantStateBody('null if no change was necessary')
 
 /** Dependencies of the routes that stop and start a tenant. */
 export interface RunTenantDeps extends ResponseDeps, WaitDeps {
@@ -36,7 +32,7 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
         params: Id,
         querystring: NoQuery,
         body: NoBody,
-        response: { 202: Changed },
+        response: { 202: ChangedTenant },
       },
     },
     async (request, reply) => {
@@ -46,20 +42,14 @@ export function addRunTenant(app: Api, deps: RunTenantDeps): void {
       requireDedicated(tenant, 'A restart')
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
-        const response = (write: Parameters<typeof waitUntilSettled>[1]) => ({
-          ...toTenantBody(write.tenant, regionOf(deps, write.tenant)),
-          operation: toOperationBody(write.operation),
-        })
+        const response = (write: TenantWrite) => toChangedTenant(deps, write)
         const restarted = await record((write) => deps.tenants.restart(tenant.id, write), response)
         return response(await waitUntilSettled(deps, restarted, wait, request))
       })
     },
   )
 
-  const present = ({ tenant, operation }: TenantState) => ({
-    ...toTenantBody(tenant, regionOf(deps, tenant)),
-    operation: operation === undefined ? null : toOperationBody(operation),
-  })
+  const present = (state: TenantState) => toTenantStateBody(deps, state)
 
   for (const [action, summary, description] of [
     [

@@ -10,11 +10,11 @@ import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import { clusterMembers } from '../stacks/index.ts'
 import { engineOf, requireCluster } from './dedicated.ts'
-import { foundTenant, regionOf } from './lookup.ts'
-import { OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
+import { foundTenant } from './lookup.ts'
 import type { TenantState } from './tenant-write.ts'
 import type { Switchover } from './tenant.ts'
 import { waitUntilSettled, type WaitDeps } from './wait.ts'
+import { tenantStateBody, toTenantStateBody } from './written-tenant.ts'
 
 const Body = Type.Union([
   Type.Object(
@@ -25,10 +25,7 @@ const Body = Type.Union([
   ),
   Type.Null(),
 ])
-const State = Type.Object({
-  ...TenantBody.properties,
-  operation: Type.Union([OperationBody, Type.Null()], { description: 'null if the member is the primary already' }),
-})
+const State = tenantStateBody('null if the member is the primary already')
 
 /** Dependencies of the route of a switchover. */
 export interface SwitchoverDeps extends ResponseDeps, WaitDeps {
@@ -63,10 +60,7 @@ export function addSwitchover(app: Api, deps: SwitchoverDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         if (tenant.desired !== 'active')
           throw new ControlError('NOT_ACTIVE', `Only an active tenant has a primary. This one is ${tenant.desired}.`)
-        const present = ({ tenant, operation }: TenantState) => ({
-          ...toTenantBody(tenant, regionOf(deps, tenant)),
-          operation: operation === undefined ? null : toOperationBody(operation),
-        })
+        const present = (state: TenantState) => toTenantStateBody(deps, state)
         const engine = engineOf(deps, tenant)
         const cluster = await callEngine(deps.clock, (signal) => readCluster(engine, tenant.id, signal)).catch(
           unlessUnhealthy,

@@ -1,6 +1,6 @@
 // Changes a tenant's desired state: increments its generation, supersedes operations in progress, and opens a new operation.
 import { randomUUID } from 'node:crypto'
-import { type OperationKind, type Switchover, type Tenant, alongsideGenerations } from './tenant.ts'
+import { type DriftRepair, type OperationKind, type Switchover, type Tenant, alongsideGenerations } from './tenant.ts'
 import type { TenantWrite } from './tenant-write.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
 import { toOperation, toSizes, toTenant } from './store-rows.ts'
@@ -31,14 +31,41 @@ export async function incrementGeneration(
     data: { ...columns, generation: { increment: 1 }, updatedAt: at },
     include: withPlan,
   })
+  await supersede(transaction, id, at)
+  return {
+    tenant: shownTenant(row),
+    operation: await openOperation(transaction, id, kind, row.generation, at, switchover && { switchover }),
+  }
+}
+
+/** Opens a repair of a tenant's drift, at the tenant's present generation. It supersedes the operations of a failed tenant. */
+export async function openRepair(
+  transaction: Transaction,
+  tenant: Row,
+  repair: DriftRepair,
+  at: Date,
+): Promise<TenantWrite> {
+  await supersede(transaction, tenant.id, at)
+  const operation = await openOperation(transaction, tenant.id, 'repair', tenant.generation, at, { repair })
+  return { tenant: shownTenant(tenant), operation }
+}
+
+/** Ends the operations in progress, which another one replaces. Backups continue. */
+async function supersede(transaction: Transaction, id: string, at: Date): Promise<void> {
   await transaction.operation.updateMany({
     where: { tenantId: id, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
     data: { state: 'superseded', finishedAt: at },
   })
-  return {
-    tenant: shownTenant(row),
-    operation: await openOperation(transaction, id, kind, row.generation, at, switchover),
-  }
+}
+
+/** A move that an operation carries out, and, in the region, between which databases. */
+interface MoveRequest {
+  region: string
+  from: string
+  to: string
+  /** The operation of the move that this one reverts. */
+  reverts?: string
+  isReversible?: boolean
 }
 
 export async function openOperation(
@@ -47,8 +74,9 @@ export async function openOperation(
   kind: OperationKind,
   generation: number,
   at: Date,
-  switchover?: Switchover,
+  parts: { switchover?: Switchover; move?: MoveRequest; repair?: DriftRepair } = {},
 ) {
+  const { switchover, move, repair } = parts
   return toOperation(
     await transaction.operation.create({
       data: {
@@ -58,6 +86,10 @@ export async function openOperation(
         generation,
         createdAt: at,
         ...(switchover === undefined ? {} : { switchover: { ...switchover } }),
+        ...(move === undefined ? {} : { move: { ...move } }),
+        ...(repair === undefined
+          ? {}
+          : { repair: { targets: repair.targets?.map((target) => ({ ...target })) ?? null } }),
       },
     }),
   )

@@ -16,8 +16,10 @@ import {
   type Condition,
   type Desired,
   type DriftPolicy,
+  type Move,
   type Operation,
   type Status,
+  type DriftRepair,
   type Switchover,
   type Tenant,
 } from './tenant.ts'
@@ -100,6 +102,18 @@ export function toSwitchover(value: unknown): Switchover | undefined {
   return Value.Check(SwitchoverRow, value) ? value : undefined
 }
 
+const RepairRow = Type.Object({
+  targets: Type.Union([
+    Type.Array(Type.Object({ component: Type.String(), field: Type.Union([Type.String(), Type.Null()]) })),
+    Type.Null(),
+  ]),
+})
+
+/** Converts the stored repair of an operation; undefined for an operation without one. */
+export function toDriftRepair(value: unknown): DriftRepair | undefined {
+  return Value.Check(RepairRow, value) ? value : undefined
+}
+
 /** Converts a row to an operation. */
 export function toOperation(row: OperationRow): Operation {
   return {
@@ -114,6 +128,37 @@ export function toOperation(row: OperationRow): Operation {
     createdAt: row.createdAt,
     startedAt: row.startedAt ?? undefined,
     finishedAt: row.finishedAt ?? undefined,
+    move: toMove(row.move),
+  }
+}
+
+const MoveRow = Type.Object({
+  from: Type.String(),
+  to: Type.String(),
+  rows: Type.Optional(Type.Integer()),
+  bytes: Type.Optional(Type.Integer()),
+  pending_bytes: Type.Optional(Type.Integer()),
+  waits_for: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  reverts: Type.Optional(Type.String()),
+  reverse: Type.Optional(Type.Object({ until: Type.String(), ends: Type.Optional(Type.String()) })),
+  notRevertible: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+})
+
+/** Converts the stored progress of a move; undefined for an operation without one. */
+function toMove(value: unknown): Move | undefined {
+  if (!Value.Check(MoveRow, value)) return undefined
+  const { from, to, rows = 0, bytes = 0, pending_bytes: pendingBytes, waits_for: waitsFor } = value
+  const { reverts, reverse, notRevertible } = value
+  return {
+    from,
+    to,
+    rows,
+    bytes,
+    pendingBytes,
+    waitsFor: waitsFor ?? undefined,
+    reverts,
+    revertibleUntil: reverse?.ends === undefined ? reverse?.until : undefined,
+    notRevertibleReason: reverse === undefined ? (notRevertible ?? undefined) : reverse.ends,
   }
 }
 

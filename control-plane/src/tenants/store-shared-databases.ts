@@ -1,9 +1,11 @@
 // Allocates slots of a region's shared databases to homes of tenants.
 import type { Transaction } from '../platform/database.ts'
+import { ControlError } from '../platform/errors.ts'
 import { lock } from '../platform/locks.ts'
+import type { Isolation } from '../stacks/index.ts'
 
-/** Homes in one shared database. With more, catalogs and dumps get slow. */
-const homesPerDatabase = 1_000
+/** Homes in one shared database, unless an operator changes its limit. With more, catalogs and dumps get slow. */
+export const homesPerDatabase = 1_000
 /**
  * Free slots of a database from which creations do not wait for each other. It exceeds the number of concurrent
  * creations.
@@ -11,21 +13,31 @@ const homesPerDatabase = 1_000
 const minFreeSlotsWithoutLock = 100
 
 /**
- * Returns the region's first shared database with a free slot, or a new one. The last slots of a database are allocated
- * one after the other.
+ * Returns the ID of the region's first shared database with a free slot, or of a new one; null for a tenant that does not
+ * share. The last slots of a database are allocated one after the other.
  */
-export async function sharedDatabaseWithRoom(transaction: Transaction, regionId: string): Promise<string> {
+export async function sharedDatabaseFor(
+  transaction: Transaction,
+  { region: regionId, isolation }: { region: string; isolation: Isolation },
+): Promise<string | null> {
+  if (isolation !== 'schema-per-tenant') return null
   const candidate = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
   if (candidate !== undefined && candidate.room >= minFreeSlotsWithoutLock) return candidate.id
   await lock(transaction, `homes:${regionId}`)
   const databases = await sharedDatabases(transaction, regionId)
   const withRoom = databases.find(({ room }) => room > 0)
   if (withRoom !== undefined) return withRoom.id
-  const name = `tenantry_homes_${databases.length + 1}`
-  const made = await transaction.sharedDatabase.create({
-    data: { id: `${regionId}-${databases.length + 1}`, regionId, name, capacity: homesPerDatabase },
-  })
-  return made.id
+  return (await openDatabase(transaction, regionId, databases.length + 1)).id
+}
+
+/** Returns the name of a region's shared database. @param number its number in the order of their creation, from 1 */
+export function sharedDatabaseName(number: number): string {
+  return `tenantry_homes_${number}`
+}
+
+function openDatabase(transaction: Transaction, regionId: string, number: number) {
+  const data = { id: `${regionId}-${number}`, regionId, name: sharedDatabaseName(number), capacity: homesPerDatabase }
+  return transaction.sharedDatabase.create({ data })
 }
 
 async function sharedDatabases(transaction: Transaction, regionId: string): Promise<{ id: string; room: number }[]> {
@@ -34,5 +46,61 @@ async function sharedDatabases(transaction: Transaction, regionId: string): Prom
     orderBy: { createdAt: 'asc' },
     include: { _count: { select: { tenants: true } } },
   })
-  return rows.map(({ id, capacity, _count: homes }) => ({ id, room: capacity - homes.tenants }))
+  return rows.map(({ id, capacity, maxBytes, bytes, _count: homes }) => {
+    const isTooLarge = maxBytes !== null && bytes !== null && bytes >= maxBytes
+    return { id, room: isTooLarge ? 0 : capacity - homes.tenants }
+  })
+}
+
+/**
+ * Returns the shared database to which a home is to move. The one that follows the region's last is opened.
+ * @throws ControlError UNKNOWN_DATABASE, DATABASE_FULL
+ */
+export async function sharedDatabaseNamed(
+  transaction: Transaction,
+  regionId: string,
+  name: string,
+): Promise<{ id: string; name: string }> {
+  await lock(transaction, `homes:${regionId}`)
+  const existing = await transaction.sharedDatabase.findMany({
+    where: { regionId },
+    orderBy: { createdAt: 'asc' },
+    include: { _count: { select: { tenants: true } } },
+  })
+  const found = existing.find((database) => database.name === name)
+  if (found !== undefined) {
+    if (found._count.tenants < found.capacity) return found
+    throw new ControlError('DATABASE_FULL', `The database "${name}" has its maximum of ${found.capacity} homes.`)
+  }
+  const next = sharedDatabaseName(existing.length + 1)
+  if (name === next) return openDatabase(transaction, regionId, existing.length + 1)
+  const allowed = [...existing.map((database) => database.name), next].slice(-20)
+  throw new ControlError(
+    'UNKNOWN_DATABASE',
+    `Invalid database "${name.slice(0, 100)}". Allowed in the region "${regionId}": ${allowed.join(', ')}.`,
+  )
+}
+
+interface MovableTenant {
+  isolation: string
+  desired: string
+  status: string
+  sharedDatabase: { name: string } | null
+}
+
+/**
+ * Rejects the move of a tenant that is not served from a shared database, or is in that one. @throws ControlError
+ * NOT_SHARED, TENANT_DELETED, SAME_DATABASE, NOT_ACTIVE
+ */
+export function rejectUnlessMovable({ isolation, desired, status, sharedDatabase }: MovableTenant, to: string): void {
+  if (sharedDatabase === null)
+    throw new ControlError(
+      'NOT_SHARED',
+      `A move requires a tenant that shares a database. The isolation of this one is ${isolation}.`,
+    )
+  if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
+  if (sharedDatabase.name === to)
+    throw new ControlError('SAME_DATABASE', `The home of the tenant is in the database "${to}" already.`)
+  if (desired !== 'active' || status !== 'ready')
+    throw new ControlError('NOT_ACTIVE', `Only a ready tenant can be moved. This one is ${status}.`)
 }

@@ -7,14 +7,13 @@ import { liveSecrets } from './live-secrets.ts'
 import { incrementGeneration } from './store-raise.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 
-/** Claims the oldest ready one as the new tenant: its database is empty, and no client has received its secrets. */
+/** Claims the oldest ready one as the new tenant: its home is empty, and no client has received its secrets. */
 export async function claimWarm(
   transaction: Transaction,
   seal: Seal,
   tenant: NewTenant,
   at: Date,
 ): Promise<TenantCreated | undefined> {
-  if (tenant.isolation === 'schema-per-tenant') return undefined
   const [warm] = await transaction.$queryRaw<{ id: string }[]>`
     select id from tenants
     where desired = 'warm' and status = 'warm' and region_id = ${tenant.region} and isolation = ${tenant.isolation}

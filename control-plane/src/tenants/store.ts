@@ -5,45 +5,39 @@ import type { Seal } from '../platform/seal.ts'
 import { warmName } from './names.ts'
 import {
   type Desired,
+  type DriftRepair,
   type Operation,
   type OperationKind,
-  type Status,
   type Switchover,
   type Tenant,
   alongsideGenerations,
 } from './tenant.ts'
 import type { NewTenant, TenantCreated, TenantState, TenantChange, TenantWrite } from './tenant-write.ts'
 import { recordChange } from '../platform/change-log.ts'
-import { afterPosition, decodeCursor, toPage } from '../platform/cursor.ts'
-import { brokenConstraint, type Database, type Prisma, type Transaction } from '../platform/database.ts'
+import { type Database, type Prisma, type Transaction } from '../platform/database.ts'
+import type { KeyLimit } from '../keys/index.ts'
 import { fromOwnRate } from '../quotas/index.ts'
-import { openOperation, incrementGeneration, shownTenant, withPlan } from './store-raise.ts'
+import { openOperation, openRepair, incrementGeneration, shownTenant, withPlan } from './store-raise.ts'
 import type { ServicePasswords } from '../homes/index.ts'
 import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { replaceSecrets, sealedSecrets, type RotatedKind } from './store-secrets.ts'
+import { listOperations, type ListOrder, type OperationFilter } from './store-operations.ts'
 import { toOperation, toPublicKeys } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
-import { sharedDatabaseWithRoom } from './store-shared-databases.ts'
+import { rejectUnlessMovable, sharedDatabaseFor, sharedDatabaseNamed } from './store-shared-databases.ts'
+import { moveToRevert } from './store-revertible.ts'
 import { revertDeletion } from './store-undelete.ts'
-import { claimWarm, unclaimed } from './store-warm-claims.ts'
+import { rejectTaken, withNameCheck } from './store-name-check.ts'
+import { listTenants, type TenantFilter } from './store-list.ts'
+import { claimWarm } from './store-warm-claims.ts'
 import type { PageRequest, Page } from '../platform/page.ts'
-
-interface TenantFilter {
-  plan?: string
-  region?: string
-  status?: Status
-  namePrefix?: string
-}
 
 interface TenantStoreOptions {
   database: Database
   seal: Seal
   now: () => Date
 }
-
-const tenantIds = /^t_[0-9a-f]{20}$/
-const operationIds = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
  * The store of tenants. It does not return unclaimed tenants that were created in advance. A tenant's `resources` are
@@ -55,15 +49,13 @@ export type TenantStore = ReturnType<typeof createTenantStore>
 export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
   const make = async (transaction: Transaction, tenant: NewTenant): Promise<TenantCreated> => {
     const { id, name, plan, region, isolation, rateLimit, secrets } = tenant
-    const sharedDatabaseId =
-      isolation === 'schema-per-tenant' ? await sharedDatabaseWithRoom(transaction, region) : null
     const data = {
       id,
       name,
       planId: plan,
       regionId: region,
       isolation,
-      sharedDatabaseId,
+      sharedDatabaseId: await sharedDatabaseFor(transaction, tenant),
       ...fromOwnRate(rateLimit ?? null),
       createdAt: now(),
       updatedAt: now(),
@@ -123,26 +115,12 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
     /** Returns a tenant; undefined if it does not exist. */
     get: (id: string): Promise<Tenant | undefined> => shown(id),
 
-    /** Lists tenants that match every given field, the oldest first. */
-    async list(filter: TenantFilter, { limit, cursor }: PageRequest): Promise<Page<Tenant>> {
-      const rows = await database.tenant.findMany({
-        where: {
-          ...(filter.plan === undefined ? {} : { planId: filter.plan }),
-          ...(filter.region === undefined ? {} : { regionId: filter.region }),
-          ...(filter.status === undefined ? {} : { status: filter.status satisfies Status }),
-          // Prisma converts this to LIKE and escapes nothing.
-          ...(filter.namePrefix === undefined
-            ? {}
-            : { name: { startsWith: filter.namePrefix.replaceAll(/[\\%_]/g, '\\$&') } }),
-          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, tenantIds))),
-          id: { notIn: await unclaimed(database) },
-        },
-        orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
-        take: limit + 1,
-        include: withPlan,
-      })
-      return toPage(rows, limit, shownTenant)
-    },
+    /**
+     * Lists tenants that match every given field, the oldest first.
+     * @param keyLimit what the caller's key is limited to
+     */
+    list: (filter: TenantFilter, keyLimit: KeyLimit, page: PageRequest): Promise<Page<Tenant>> =>
+      listTenants(database, filter, keyLimit, page),
 
     /**
      * Changes a tenant and increments its generation.
@@ -294,24 +272,77 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
       return change(write, id, 'switchover', {}, { ...switchover }, 'switchover', switchover)
     },
 
+    /**
+     * Repairs the drift of a tenant with services of its own: the targets, or everything.
+     * @param fields what the operator has requested, for the audit log
+     * @throws ControlError as `update` does
+     */
+    async repairDrift(
+      id: string,
+      repair: DriftRepair,
+      fields: readonly string[],
+      { transaction, audit }: RecordedWrite,
+    ): Promise<TenantWrite> {
+      const begun = await openRepair(transaction, await lockIdleTenant(transaction, id, undefined), repair, now())
+      await recordChange(transaction, 'wanted', id)
+      audit({ action: 'tenant.repair', target: id, detail: { fields: repair.targets === null ? 'all' : [...fields] } })
+      return begun
+    },
+
+    /**
+     * Requests the move of a home to another shared database of its region. The leader carries it out.
+     * @param options whether the move can be reverted for some time
+     * @throws ControlError NOT_SHARED, NOT_ACTIVE, SAME_DATABASE, UNKNOWN_DATABASE, DATABASE_FULL, and as `update` does
+     */
+    async move(
+      id: string,
+      to: string,
+      { transaction, audit }: RecordedWrite,
+      { isReversible = true }: { isReversible?: boolean } = {},
+    ): Promise<TenantWrite> {
+      // The lock of the region comes with that of the tenant, so that no two transactions wait for each other.
+      const region = (await transaction.tenant.findUnique({ where: { id }, select: { regionId: true } }))?.regionId
+      await lock(transaction, `tenant:${id}`, ...(region === undefined ? [] : ([`homes:${region}`] as const)))
+      const tenant = await readTenant(transaction, id, undefined)
+      rejectUnlessMovable(tenant, to)
+      await rejectUnlessIdle(transaction, tenant)
+      const target = await sharedDatabaseNamed(transaction, tenant.regionId, to)
+      const move = { region: tenant.regionId, from: tenant.sharedDatabase?.name ?? '', to: target.name, isReversible }
+      const operation = await openOperation(transaction, id, 'move', 0, now(), { move })
+      await recordChange(transaction, 'observed', id)
+      audit({ action: 'tenant.move', target: id, detail: { from: move.from, to: move.to } })
+      return { tenant: shownTenant(tenant), operation }
+    },
+
+    /**
+     * Requests that a home returns to the database that its last move has left. The leader carries it out.
+     * @throws ControlError NO_MOVE_TO_REVERT, NOT_ACTIVE, and as `update` does
+     */
+    async revertMove(id: string, { transaction, audit }: RecordedWrite): Promise<TenantWrite> {
+      const tenant = await lockIdleTenant(transaction, id, undefined)
+      const revert = await moveToRevert(transaction, tenant, now())
+      const operation = await openOperation(transaction, id, 'move', 0, now(), { move: revert })
+      await recordChange(transaction, 'observed', id)
+      audit({ action: 'tenant.revert_move', target: id, detail: { from: revert.from, to: revert.to } })
+      return { tenant: shownTenant(tenant), operation }
+    },
+
     /** Returns an operation; undefined if it does not exist. */
     async getOperation(id: string): Promise<Operation | undefined> {
       const row = await database.operation.findUnique({ where: { id } })
       return row === null ? undefined : toOperation(row)
     },
 
-    /** Lists operations that match every given field, the oldest first. */
-    async listOperations(
-      filter: { tenantId?: string; kind?: OperationKind; state?: Operation['state'] },
-      { limit, cursor }: PageRequest,
-    ): Promise<Page<Operation>> {
-      const rows = await database.operation.findMany({
-        where: { ...filter, ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, operationIds))) },
-        orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
-        take: limit + 1,
-      })
-      return toPage(rows, limit, toOperation)
-    },
+    /**
+     * Lists operations that match every given field, the oldest or the newest first.
+     * @param keyLimit what the caller's key is limited to; with a region, operations of the tenants that exist in it
+     */
+    listOperations: (
+      filter: OperationFilter,
+      keyLimit: KeyLimit,
+      page: PageRequest,
+      order: ListOrder = 'oldest',
+    ): Promise<Page<Operation>> => listOperations(database, filter, keyLimit, page, order),
   }
 }
 
@@ -356,28 +387,4 @@ async function rejectUnlessIdle(transaction: Transaction, { id, desired, status 
   throw new ControlError('OPERATION_IN_PROGRESS', `The operation ${busy.id} (${busy.kind}) is in progress.`, {
     detail: { operation_id: busy.id },
   })
-}
-
-/**
- * Rejects a name that is in use. Two tenants that exchange their names would otherwise wait for each other at the
- * unique index.
- */
-async function rejectTaken(transaction: Transaction, id: string, name: string): Promise<void> {
-  const holder = await transaction.tenant.findFirst({ where: { name, id: { not: id } }, select: { id: true } })
-  if (holder !== null) throw nameTaken(name)
-}
-
-async function withNameCheck<T>(name: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (cause) {
-    if (brokenConstraint(cause) === 'tenants_name_key') {
-      throw nameTaken(name, cause)
-    }
-    throw cause
-  }
-}
-
-function nameTaken(name: string, cause?: unknown): ControlError {
-  return new ControlError('NAME_TAKEN', `The name "${name}" is taken.`, { cause })
 }

@@ -1,13 +1,14 @@
 // Tenants and operations as the API returns them.
 import { Type, type Static } from 'typebox'
 import { readOnlyDatabase } from '../homes/index.ts'
-import { isolationsOf } from '../engines/index.ts'
+import { planIsolationsOf } from '../engines/index.ts'
 import { compareIsolation, isolationInRegion } from '../stacks/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import {
   driftPolicies,
   operationKinds,
   type ComponentSize,
+  type Move,
   type Operation,
   type Status,
   type Tenant,
@@ -42,6 +43,24 @@ export const OperationBody = Type.Object({
   created: Timestamp,
   started: Nullable(Timestamp),
   finished: Nullable(Timestamp),
+  move: Type.Optional(
+    Type.Object(
+      {
+        from: Type.String({ description: 'The shared database that the home leaves' }),
+        to: Type.String(),
+        rows: Type.Integer({ description: 'Rows that are copied, with those of changes' }),
+        bytes: Type.Integer({ description: 'Bytes of the rows as COPY writes them' }),
+        pending_bytes: Type.Union([Type.Integer(), Type.Null()], {
+          description: 'Bytes of the write-ahead log that are still to be read',
+        }),
+        waits_for: Nullable(Type.String()),
+        reverts: Nullable(Type.String({ description: 'The operation of the move that this one reverts' })),
+        revertible_until: Nullable(Timestamp),
+        not_revertible_reason: Nullable(Type.String()),
+      },
+      { description: 'The progress of an operation of the kind `move`' },
+    ),
+  ),
 })
 export type OperationBody = Static<typeof OperationBody>
 
@@ -133,6 +152,7 @@ export function toOperationBody(operation: Operation): OperationBody {
     created: operation.createdAt.toISOString(),
     started: operation.startedAt?.toISOString() ?? null,
     finished: operation.finishedAt?.toISOString() ?? null,
+    ...(operation.move === undefined ? {} : { move: toMoveBody(operation.move) }),
   }
 }
 
@@ -186,7 +206,7 @@ function isolationMismatch(
   { plan, planIsolation, isolation }: Tenant,
   region: RegionConfig,
 ): TenantBody['isolation_mismatch'] {
-  const expected = isolationInRegion(planIsolation, isolationsOf(region))
+  const expected = isolationInRegion(planIsolation, planIsolationsOf(region))
   if (expected === undefined || expected === isolation) return null
   const isWeaker = compareIsolation(isolation, expected) < 0
   const effect = isWeaker
@@ -221,4 +241,19 @@ export function readOnlyDatabaseUrl(tenant: Tenant, region: RegionConfig, passwo
 /** Returns a strong ETag: the generation changes with every change that an operator can make. */
 export function etagOf(tenant: Tenant): string {
   return `"${tenant.generation}"`
+}
+
+function toMoveBody(move: Move): NonNullable<OperationBody['move']> {
+  const { from, to, rows, bytes } = move
+  return {
+    from,
+    to,
+    rows,
+    bytes,
+    pending_bytes: move.pendingBytes ?? null,
+    waits_for: move.waitsFor ?? null,
+    reverts: move.reverts ?? null,
+    revertible_until: move.revertibleUntil ?? null,
+    not_revertible_reason: move.notRevertibleReason ?? null,
+  }
 }

@@ -1,4 +1,5 @@
 // A tenant and its operations, as the control plane stores them.
+import type { RepairTarget } from '../engines/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import type { HeldRate } from '../quotas/index.ts'
 
@@ -30,6 +31,7 @@ export const conditionTypes = [
   'Loss',
   'Backup',
   'Sql',
+  'Spending',
 ] as const
 
 /** An observation of a tenant with its time. */
@@ -109,6 +111,8 @@ export const operationKinds = [
   'resize',
   'upgrade',
   'switchover',
+  'move',
+  'repair',
   'backup',
   'restore',
   'verify',
@@ -124,6 +128,31 @@ export interface Switchover {
   to: string | null
 }
 
+/** The repair of a tenant's drift that an operation carries out. */
+export interface DriftRepair {
+  /** The fields, and whole components, that are repaired; null: everything. */
+  targets: RepairTarget[] | null
+}
+
+/** The move of a home to another shared database, with its progress. */
+export interface Move {
+  /** Names of the databases. */
+  from: string
+  to: string
+  rows: number
+  bytes: number
+  /** Bytes of the write-ahead log that are still to be read; undefined before the changes are. */
+  pendingBytes: number | undefined
+  /** Description of the cause for which the move waits; undefined for none. */
+  waitsFor: string | undefined
+  /** The operation that this one reverts; undefined for none. */
+  reverts: string | undefined
+  /** The time until which the move can be reverted, as ISO 8601; undefined if it cannot. */
+  revertibleUntil: string | undefined
+  /** The reason for which the move cannot be reverted; undefined if it can, or is not complete. */
+  notRevertibleReason: string | undefined
+}
+
 /** An operation on a tenant, with its progress. */
 export interface Operation {
   id: string
@@ -137,6 +166,8 @@ export interface Operation {
   createdAt: Date
   startedAt: Date | undefined
   finishedAt: Date | undefined
+  /** Undefined for operations of other kinds. */
+  move: Move | undefined
 }
 
 export const secretKinds = [

@@ -1,9 +1,17 @@
 // Writes amounts as one line of text, which is hashed, stored and exported. Pure.
 import { amountNames, noAmounts, type Amounts } from './hour-bucket.ts'
 
-/** Writes amounts as decimal digits in the order of `amountNames`, joined by commas. */
+/** The number of amounts of the first version of the ledger. Later amounts are only written when they are not 0. */
+const firstAmounts = 10
+
+/**
+ * Writes amounts as decimal digits in the order of `amountNames`, joined by commas. Those after the tenth are left out while
+ * they and all that follow are 0, so that hours of earlier versions have the same text.
+ */
 export function amountsText(amounts: Amounts): string {
-  return amountNames.map((name) => amounts[name]).join(',')
+  const last = amountNames.findLastIndex((name) => amounts[name] !== 0n)
+  const written = amountNames.slice(0, Math.max(firstAmounts, last + 1))
+  return written.map((name) => amounts[name]).join(',')
 }
 
 /**
@@ -12,7 +20,13 @@ export function amountsText(amounts: Amounts): string {
  */
 export function parseAmounts(text: string): Amounts {
   const parts = text.split(',')
-  if (parts.length !== amountNames.length || !parts.every((part) => /^-?\d+$/.test(part)))
+  const isShortest = parts.length === firstAmounts || parts.at(-1) !== '0'
+  if (
+    !isShortest ||
+    parts.length < firstAmounts ||
+    parts.length > amountNames.length ||
+    !parts.every((part) => /^-?\d+$/.test(part))
+  )
     throw new Error(`"${text}" is not a line of amounts.`)
   const amounts = noAmounts()
   for (const [index, name] of amountNames.entries()) amounts[name] = BigInt(parts[index] ?? 0)

@@ -15,6 +15,7 @@ export type HomeAmounts = Pick<
   | 'functionMilliseconds'
   | 'functionCpuMicroseconds'
   | 'functionMemoryKibMilliseconds'
+  | 'realtimeMessages'
 >
 
 export interface HomeReading {
@@ -115,6 +116,7 @@ export function readingOf(
               functionMilliseconds: BigInt(stated?.function_milliseconds ?? 0),
               functionCpuMicroseconds: BigInt(stated?.function_cpu_microseconds ?? 0),
               functionMemoryKibMilliseconds: BigInt(stated?.function_memory_kib_milliseconds ?? 0),
+              realtimeMessages: BigInt(stated?.realtime_messages ?? 0),
             },
           }
         }),
@@ -165,6 +167,7 @@ const noRuns: Omit<HomeAmounts, 'documentByteSeconds' | 'fileByteSeconds'> = {
   functionMilliseconds: 0n,
   functionCpuMicroseconds: 0n,
   functionMemoryKibMilliseconds: 0n,
+  realtimeMessages: 0n,
 }
 
 /**

@@ -15,6 +15,7 @@ export const amountNames = [
   'functionMilliseconds',
   'functionCpuMicroseconds',
   'functionMemoryKibMilliseconds',
+  'realtimeMessages',
 ] as const
 export type AmountName = (typeof amountNames)[number]
 
@@ -46,6 +47,7 @@ export function noAmounts(): Amounts {
     functionMilliseconds: 0n,
     functionCpuMicroseconds: 0n,
     functionMemoryKibMilliseconds: 0n,
+    realtimeMessages: 0n,
   }
 }
 

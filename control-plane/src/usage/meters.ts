@@ -12,6 +12,7 @@ const amountOfMeter: Readonly<Record<string, AmountName>> = {
   function_milliseconds: 'functionMilliseconds',
   function_cpu_microseconds: 'functionCpuMicroseconds',
   function_memory_kib_milliseconds: 'functionMemoryKibMilliseconds',
+  realtime_messages: 'realtimeMessages',
 }
 
 const brokenDown = new Set(['requests', 'rejected_requests', 'refused_requests', 'egress_bytes', 'latency'])
@@ -43,6 +44,7 @@ export const homeMeters = {
   functionMilliseconds: 'function_milliseconds',
   functionCpuMicroseconds: 'function_cpu_microseconds',
   functionMemoryKibMilliseconds: 'function_memory_kib_milliseconds',
+  realtimeMessages: 'realtime_messages',
 } as const satisfies Partial<Record<AmountName, string>>
 
 /** The group under which usage shows the egress of homes: what functions send to other hosts. */

@@ -68,6 +68,8 @@ export function monthResources({
       average: elapsedMilliseconds <= 0 ? 0 : Number(totals.connectionMilliseconds) / elapsedMilliseconds,
       limit: plan?.realtimeConnections ?? null,
     },
+    // As with invocations below.
+    realtime_messages: { count: Math.max(Number(totals.realtimeMessages), stored?.realtime_messages ?? 0) },
     functions: {
       // The runtime counts the month's invocations at once, while it has their records. The ledger counts them when the
       // home is read.

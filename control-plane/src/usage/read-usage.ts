@@ -1,6 +1,7 @@
 // Reads a month's usage: counts from the ledger, stored bytes from the tenant's runtime, the services' usage from their
 // engine.
 import { storedNow, type StoredNowDeps, statusSourceOf, type StatusDeps } from '../health/index.ts'
+import type { KeyLimit } from '../keys/index.ts'
 import { monthText, nextMonth } from '../platform/months.ts'
 import type { PlanHistory, Plan, PlanStore } from '../plans/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
@@ -90,9 +91,12 @@ export function createUsageReader(deps: UsageReaderDeps) {
       }
     },
 
-    /** Reads the month's totals of many tenants, in the order of their IDs. */
-    async page(month: Date, page: { after: string; limit: number }): Promise<UsagePage> {
-      const [found, missing] = await Promise.all([postings.page(month, page), postings.missing(due(month))])
+    /**
+     * Reads the month's totals of many tenants, in the order of their IDs.
+     * @param keyLimit what the caller's key is limited to
+     */
+    async page(month: Date, page: { after: string; limit: number }, keyLimit: KeyLimit): Promise<UsagePage> {
+      const [found, missing] = await Promise.all([postings.page(month, page, keyLimit), postings.missing(due(month))])
       return { month: monthText(month), missing_sources: missing, period: periodOf(month), tenants: found }
     },
   }

@@ -5,6 +5,7 @@ import { Type, type Static } from 'typebox'
 import { ControlError, tenantNotFound } from '../platform/errors.ts'
 import { parseMonth, startOfMonth } from '../platform/months.ts'
 import type { Api } from '../http/api.ts'
+import { limitOf } from '../keys/index.ts'
 import { PageQuery, pageRequest } from '../http/parameters.ts'
 import {
   pageCsv,
@@ -151,7 +152,7 @@ export function addTenantUsage(app: Api, deps: UsageRoutesDeps): void {
       const { month: text } = request.query
       const month = text === undefined ? startOfMonth(deps.now()) : pastMonth(text, deps.now())
       const { limit, cursor } = pageRequest(request.query)
-      const page = await deps.usage.page(month, { after: afterCursor(cursor), limit: limit + 1 })
+      const page = await deps.usage.page(month, { after: afterCursor(cursor), limit: limit + 1 }, limitOf(request))
       const shown = { ...page, tenants: page.tenants.slice(0, limit) }
       const last = page.tenants.length > limit ? shown.tenants.at(-1)?.tenantId : undefined
       const next = last === undefined ? null : Buffer.from(last).toString('base64url')

@@ -114,4 +114,5 @@ const homeNames: readonly (keyof HomeAmounts)[] = [
   'functionMilliseconds',
   'functionCpuMicroseconds',
   'functionMemoryKibMilliseconds',
+  'realtimeMessages',
 ]

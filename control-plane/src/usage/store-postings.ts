@@ -1,4 +1,5 @@
 // The API's reads of the ledger in the control database. Each read is one statement, which sees one instant.
+import type { KeyLimit } from '../keys/index.ts'
 import { nextMonth } from '../platform/months.ts'
 import { parseAmounts } from './amounts-text.ts'
 import { chainStart } from './hash-chain.ts'
@@ -80,9 +81,17 @@ export function createUsagePostings(database: Database) {
       }
     },
 
-    /** Returns the tenants that existed before the month's end, or had usage in it, in the order of their ids. */
-    async page(month: Date, { after, limit }: { after: string; limit: number }): Promise<TenantMonth[]> {
+    /**
+     * Returns the tenants that existed before the month's end, or had usage in it, in the order of their ids.
+     * @param keyLimit what the caller's key is limited to; with a region, only tenants that exist in it
+     */
+    async page(
+      month: Date,
+      { after, limit }: { after: string; limit: number },
+      keyLimit: KeyLimit,
+    ): Promise<TenantMonth[]> {
       const end = nextMonth(month)
+      const { tenantId: only = null, region = null } = keyLimit
       const rows = await database.$queryRaw<
         {
           tenant_id: string
@@ -95,8 +104,14 @@ export function createUsagePostings(database: Database) {
         with ids as (
           select tenant_id from (
             (select id as tenant_id from tenants
-              where id > ${after} and created_at < ${end} and desired <> 'warm' order by id limit ${limit})
-            union (select tenant_id from usage_months where month = ${month} and tenant_id > ${after} order by tenant_id limit ${limit})
+              where id > ${after} and created_at < ${end} and desired <> 'warm'
+                and (${only}::text is null or id = ${only}) and (${region}::text is null or region_id = ${region})
+              order by id limit ${limit})
+            union (select u.tenant_id from usage_months u where u.month = ${month} and u.tenant_id > ${after}
+                and (${only}::text is null or u.tenant_id = ${only})
+                and (${region}::text is null
+                  or exists (select from tenants t where t.id = u.tenant_id and t.region_id = ${region}))
+              order by u.tenant_id limit ${limit})
           ) u order by tenant_id limit ${limit}
         )
         select ids.tenant_id, t.name, m.totals, m.closed_at,

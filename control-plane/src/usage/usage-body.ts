@@ -7,7 +7,14 @@ import type { Usage, UsagePage, UsageSeries } from './usage.ts'
 import { csv } from '../http/csv.ts'
 
 /** The resources that usage is broken down by, as the API names them (specification, section 2.6). */
-export const resourceNames = ['api_requests', 'storage', 'egress', 'realtime_connections', 'functions'] as const
+export const resourceNames = [
+  'api_requests',
+  'storage',
+  'egress',
+  'realtime_connections',
+  'realtime_messages',
+  'functions',
+] as const
 export type ResourceName = (typeof resourceNames)[number]
 
 const amountsOf: Record<ResourceName, readonly AmountName[]> = {
@@ -15,6 +22,7 @@ const amountsOf: Record<ResourceName, readonly AmountName[]> = {
   egress: ['egressBytes'],
   storage: ['documentByteSeconds', 'fileByteSeconds'],
   realtime_connections: ['connectionsPeak', 'connectionMilliseconds'],
+  realtime_messages: ['realtimeMessages'],
   functions: [
     'functionInvocations',
     'functionMilliseconds',
@@ -88,6 +96,7 @@ export const UsageBody = Type.Object({
       }),
       egress: Type.Object({ bytes: Type.Integer(), by_group: Numbers }),
       realtime_connections: Type.Object({ peak: Type.Integer(), average: Type.Number(), limit: MaybeInteger }),
+      realtime_messages: Type.Object({ count: Type.Integer() }),
       functions: Type.Object({
         invocations: MaybeInteger,
         duration_ms: Type.Integer(),

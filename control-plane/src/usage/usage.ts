@@ -57,6 +57,8 @@ export interface Usage extends MonthState {
     egress: { bytes: number; by_group: Record<string, number> }
     /** The maximum of simultaneous connections in the month, and the mean over its elapsed time. */
     realtime_connections: { peak: number; average: number; limit: number | null }
+    /** Messages that clients have sent and received. */
+    realtime_messages: { count: number }
     functions: { invocations: number | null; duration_ms: number; cpu_ms: number; memory_mib_seconds: number }
   }
   /** The corrections of the month's hours. */

@@ -1,41 +1,56 @@
-// Maintains a region's pools of stacks that are made in advance: one of databases, one of clusters. Creating a tenant claims a
-// stack, and the pool is refilled.
+// Maintains a region's pools of what is made in advance: homes in shared databases, stacks with a database, and stacks with a
+// cluster. Creating a tenant claims one of them, and the pool is refilled.
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Region } from '../reconcile/index.ts'
-import type { DockerSettings, Isolation } from '../stacks/index.ts'
+import type { RegionConfig } from '../regions/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 import { warmName, newSecrets } from '../tenants/index.ts'
 import type { WarmPoolStore, WarmTenant } from './store.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { Log } from '../platform/log.ts'
 import { planPool } from './warm-pool-plan.ts'
 
-/** The dependencies of the job that makes stacks in advance. */
+/** The dependencies of the job that makes homes and stacks in advance. */
 export interface WarmPoolDeps {
   store: WarmPoolStore
   regions: ReadonlyMap<string, Pick<Region, 'config' | 'images'>>
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
   /** Receives the counts of each poll of a pool. */
-  measure: (region: string, isolation: PooledIsolation, counts: Record<WarmTenant['state'], number>) => void
+  measure: (region: string, isolation: Isolation, counts: Record<WarmTenant['state'], number>) => void
 }
 
-type PooledIsolation = Exclude<Isolation, 'schema-per-tenant'>
-
-/** A kind of stack that is made in advance. */
+/** A kind of tenant that is made in advance. */
 interface Kind {
   /** The plan of new tenants that have the isolation by default. */
   plan: string
-  sizeOf: (docker: DockerSettings) => number | undefined
+  sizeOf: (region: RegionConfig) => number | undefined
+  /** Whether it has services of its own, from images. */
+  hasImages: boolean
+  pollMilliseconds: number
 }
 
-const kinds: Record<PooledIsolation, Kind> = {
-  'database-per-tenant': { plan: 'Pro', sizeOf: ({ warm_stacks: size }) => size },
-  'cluster-per-tenant': { plan: 'Enterprise', sizeOf: ({ clusters }) => clusters?.warm_stacks },
+const kinds: Record<Isolation, Kind> = {
+  // A home is made in a fraction of a second, and a stack in several.
+  'schema-per-tenant': { plan: 'Free', sizeOf: (region) => region.warm_homes, hasImages: false, pollMilliseconds: 250 },
+  'database-per-tenant': {
+    plan: 'Pro',
+    sizeOf: ({ docker }) => docker?.warm_stacks,
+    hasImages: true,
+    pollMilliseconds: 2_000,
+  },
+  'cluster-per-tenant': {
+    plan: 'Enterprise',
+    sizeOf: ({ docker }) => docker?.clusters?.warm_stacks,
+    hasImages: true,
+    pollMilliseconds: 2_000,
+  },
 }
 
-const pollMilliseconds = 2_000
+/** Interval of the polls of a pool without a size, which may still have tenants of an earlier size. */
+const emptyPoolMilliseconds = 10_000
 const imagesMilliseconds = 10_000
 const minDelayMilliseconds = 5_000
 const maxDelayMilliseconds = 300_000
@@ -43,32 +58,28 @@ const maxDelayMilliseconds = 300_000
 /** Creates the job, which runs while this control plane leads. */
 export function runWarmPools(deps: WarmPoolDeps): (leadership: Leadership) => Promise<void> {
   return async (leadership) => {
-    const pools = [...deps.regions.values()]
-      .filter(({ config }) => config.engine === 'docker')
-      .flatMap((region) =>
-        (Object.keys(kinds) as PooledIsolation[]).map((isolation) =>
-          createWarmPool(region, isolation, deps, leadership.epoch),
-        ),
-      )
+    const pools = [...deps.regions.values()].flatMap((region) =>
+      (Object.keys(kinds) as Isolation[]).map((isolation) => createWarmPool(region, isolation, deps, leadership.epoch)),
+    )
     await Promise.all(pools.map((pool) => pool.run(leadership.lost)))
   }
 }
 
 export function createWarmPool(
   region: Pick<Region, 'config' | 'images'>,
-  isolation: PooledIsolation,
+  isolation: Isolation,
   { store, clock, log, measure }: WarmPoolDeps,
   epoch: bigint,
 ) {
-  const { id: regionId, docker } = region.config
-  const { plan, sizeOf } = kinds[isolation]
-  const size = (docker === undefined ? undefined : sizeOf(docker)) ?? 0
+  const { id: regionId } = region.config
+  const { plan, sizeOf, hasImages, pollMilliseconds } = kinds[isolation]
+  const size = sizeOf(region.config) ?? 0
   let failures = 0
   let notBefore = 0
 
   /** Returns the present images; undefined when the engine can't report them, and new stacks would fail too. */
   const presentImages = (signal: AbortSignal) =>
-    size === 0
+    size === 0 || !hasImages
       ? undefined
       : region.images(AbortSignal.any([signal, clock.timeout(imagesMilliseconds)]), isolation).catch(() => undefined)
 
@@ -82,7 +93,7 @@ export function createWarmPool(
   const make = async () => {
     const id = `t_${randomBytes(10).toString('hex')}`
     await store.addWarm({ id, name: warmName(id), plan, region: regionId, isolation, secrets: newSecrets() }, epoch)
-    log.info({ region: regionId, tenant: id }, 'A stack is created in advance.')
+    log.info({ region: regionId, tenant: id }, 'A tenant is created in advance.')
   }
 
   /** Polls once: reads the pool, and begins to make or remove stacks. */
@@ -95,11 +106,11 @@ export function createWarmPool(
     const todo = planPool(tenants, {
       size,
       images,
-      mayMake: images !== undefined && clock.now().getTime() >= notBefore,
+      mayMake: (images !== undefined || !hasImages) && clock.now().getTime() >= notBefore,
     })
     for (const id of todo.remove) {
       if (await store.removeWarm(id, epoch))
-        log.info({ region: regionId, tenant: id }, 'A stack that was created in advance is removed.')
+        log.info({ region: regionId, tenant: id }, 'A tenant that was created in advance is removed.')
     }
     for (let made = 0; made < todo.make; made++) await make()
   }
@@ -112,7 +123,7 @@ export function createWarmPool(
           clock,
           work: async (signal) => {
             await poll(signal)
-            return pollMilliseconds
+            return size === 0 ? emptyPoolMilliseconds : pollMilliseconds
           },
           onError: (error) =>
             log.warn({ region: regionId, err: error }, 'The warm pool could not be checked. The check is retried.'),

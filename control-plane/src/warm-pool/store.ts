@@ -5,13 +5,13 @@ import type { Database } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import type { Seal } from '../platform/seal.ts'
 import type { Isolation } from '../stacks/index.ts'
-import { recordWanted, type SecretKind } from '../tenants/index.ts'
+import { recordWanted, sharedDatabaseFor, type SecretKind } from '../tenants/index.ts'
 
 export interface WarmTenant {
   id: string
   /** The tenant's state. `leaving`: it is being removed, and parts of it may still be on the engine. */
   state: 'pending' | 'warm' | 'failed' | 'leaving'
-  /** The images' digests; undefined before its services are first created. */
+  /** The images' digests; undefined before its services are first created, and for a home in a shared database. */
   images: { postgres: string; runtime: string } | undefined
 }
 
@@ -50,11 +50,22 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
     },
 
     /** Adds a tenant to the pool. */
-    addWarm: ({ id, name, plan, region, isolation, secrets }: NewWarmTenant, epoch: bigint): Promise<void> =>
-      ledWrite(database, epoch, [`tenant:${id}`], async (transaction) => {
+    addWarm: (tenant: NewWarmTenant, epoch: bigint): Promise<void> =>
+      ledWrite(database, epoch, [`tenant:${tenant.id}`], async (transaction) => {
+        const { id, name, plan, region, isolation, secrets } = tenant
         const at = now()
         await transaction.tenant.create({
-          data: { id, name, planId: plan, regionId: region, isolation, desired: 'warm', createdAt: at, updatedAt: at },
+          data: {
+            id,
+            name,
+            planId: plan,
+            regionId: region,
+            isolation,
+            sharedDatabaseId: await sharedDatabaseFor(transaction, tenant),
+            desired: 'warm',
+            createdAt: at,
+            updatedAt: at,
+          },
         })
         await transaction.tenantSecret.createMany({
           data: Object.entries(secrets).map(([kind, text]) => ({

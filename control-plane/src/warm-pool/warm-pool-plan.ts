@@ -9,7 +9,8 @@ interface PoolPlan {
 interface PoolWanted {
   size: number
   /**
-   * The images of new tenants; undefined when the engine does not report them, so that no tenant counts as outdated.
+   * The images of new tenants; undefined if they have none or the engine does not report them, so that no tenant counts as
+   * outdated.
    */
   images: WarmTenant['images']
   /** Whether new tenants may be begun. False, for example, shortly after a failure. */

@@ -9,6 +9,7 @@ export type OperatorEvent =
   | { type: 'archive.failed'; tenantId: string; data: ArchiveEventData }
   | { type: 'tenant.sql_limited'; tenantId: string; data: SqlEventData }
   | { type: 'quota.warning' | 'quota.reached'; tenantId: string; data: QuotaEventData }
+  | { type: 'spending.warning' | 'spending.reached'; tenantId: string; data: SpendingEventData }
   | { type: 'rollout.failed'; tenantId?: undefined; data: RolloutEventData }
   | { type: 'region.not_ready' | 'region.ready'; tenantId?: undefined; data: RegionEventData }
   | { type: 'invoice.final'; tenantId: string; data: InvoiceEventData }
@@ -16,8 +17,8 @@ export type OperatorEvent =
 type OperatorEventType = OperatorEvent['type']
 
 /**
- * The types of events. The statement that records a tenant's status writes `tenant.*`. `quota.warning` is at 80 %,
- * `quota.reached` at 100 %.
+ * The types of events. The statement that records a tenant's status writes `tenant.*`. `quota.warning` and
+ * `spending.warning` are at 80 %, `quota.reached` and `spending.reached` at 100 %.
  */
 export const operatorEventTypes = [
   'tenant.ready',
@@ -35,6 +36,8 @@ export const operatorEventTypes = [
   'region.ready',
   'quota.warning',
   'quota.reached',
+  'spending.warning',
+  'spending.reached',
   'invoice.final',
 ] as const satisfies readonly OperatorEventType[]
 
@@ -132,6 +135,24 @@ interface QuotaEventData {
   month: string | null
   /** The time at which the count begins again, ISO 8601; null for resources that are not counted by month. */
   resets_at: string | null
+}
+
+interface SpendingEventData {
+  tenant_id: string
+  /** The month, `YYYY-MM`. */
+  month: string
+  /** The percentage, 80 or 100. */
+  percent: number
+  /** The total of the upcoming invoice, tax included, with the currency's decimal places. */
+  upcoming: string
+  /** The limit, with the currency's decimal places. */
+  limit: string
+  /** The code of ISO 4217. */
+  currency: string
+  /** The action at 100 %: whether gateways then reject the tenant's requests. */
+  action: 'reject' | 'notify'
+  /** The month's end, ISO 8601. */
+  resets_at: string
 }
 
 interface InvoiceEventData {

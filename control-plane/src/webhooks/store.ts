@@ -9,6 +9,7 @@ import { lock } from '../platform/locks.ts'
 import { secretContext, toDelivery, toEndpoint, withEvent } from './store-rows.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { PageRequest, Page } from '../platform/page.ts'
+import { isUuid, uuidPattern } from '../platform/uuid.ts'
 
 interface EndpointChange {
   url?: string
@@ -23,22 +24,20 @@ interface WebhookStoreOptions {
   now: () => Date
 }
 
-const uuids = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
 /** The API's store of webhooks. Every write is audited. */
 export type WebhookStore = ReturnType<typeof createWebhookStore>
 
 /** Creates the API's store of operators' webhooks, on the control database. */
 export function createWebhookStore({ database, seal, now }: WebhookStoreOptions) {
   const found = async (from: Pick<Transaction, 'webhookEndpoint'>, id: string) => {
-    const row = uuids.test(id) ? await from.webhookEndpoint.findUnique({ where: { id } }) : null
+    const row = isUuid(id) ? await from.webhookEndpoint.findUnique({ where: { id } }) : null
     if (row === null) throw new ControlError('WEBHOOK_NOT_FOUND', 'There is no such webhook.')
     return row
   }
 
   /** Locks a webhook until the end of the transaction. */
   const locked = async (transaction: Transaction, id: string) => {
-    if (uuids.test(id)) await lock(transaction, `webhook:${id}`)
+    if (isUuid(id)) await lock(transaction, `webhook:${id}`)
     return found(transaction, id)
   }
 
@@ -118,7 +117,7 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
         where: {
           endpointId: id,
           ...(state === undefined ? {} : { state }),
-          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuids))),
+          ...(cursor === undefined ? {} : afterPosition(decodeCursor(cursor, uuidPattern))),
         },
         include: withEvent,
         orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
@@ -133,7 +132,7 @@ export function createWebhookStore({ database, seal, now }: WebhookStoreOptions)
      */
     async replay(id: string, deliveryId: string, { transaction, audit }: RecordedWrite): Promise<WebhookDelivery> {
       await locked(transaction, id)
-      const { count } = uuids.test(deliveryId)
+      const { count } = isUuid(deliveryId)
         ? await transaction.webhookDelivery.updateMany({
             where: { id: deliveryId, endpointId: id },
             data: { state: 'pending', attempts: 0, nextAt: now() },

@@ -190,13 +190,15 @@ export async function tablesOfDatabase(url: string): Promise<Record<string, Tabl
     const shape = shapes[String(relname)]
     if (shape !== undefined) shape.columns[String(attname)] = column as Table['columns'][string]
   }
+  // The Prisma schema cannot describe an index whose condition uses a JSON path, or tests for null.
   const indexes = await query(
     url,
     `
     select pg_class.relname::text, i.relname::text as name, ${columnNames('indrelid', 'indkey::smallint[]')} as columns,
       case when indisprimary then 'primary' when indisunique then 'unique' else 'normal' end as kind
     from pg_index join pg_class on pg_class.oid = indrelid join pg_class i on i.oid = indexrelid
-    where pg_class.relnamespace = 'public'::regnamespace and pg_class.relname <> '_prisma_migrations'`,
+    where pg_class.relnamespace = 'public'::regnamespace and pg_class.relname <> '_prisma_migrations'
+      and i.relname not in ('tenants_attention_idx', 'tenants_proven_at_idx')`,
   )
   for (const { relname, name, ...index } of indexes) {
     const shape = shapes[String(relname)]

@@ -95,7 +95,11 @@ export function createPoll(deps: ArchiveJobDeps & ArchiveDeps, lost: AbortSignal
 
   const beginBase = (archive: Archive, region: string, server: ArchivedServer) => {
     const base = takeBase(archive, server, deps, AbortSignal.any([lost, clock.timeout(baseMs)]))
-      .then(() => void retryBaseAt.delete(archive.id))
+      .then(() => {
+        retryBaseAt.delete(archive.id)
+        // What an interrupted base backup has left is removed at the next poll.
+        expiredAt.delete(archive.id)
+      })
       .catch(async (cause: unknown) => {
         retryBaseAt.set(archive.id, clock.now().getTime() + retryBaseMs)
         await failed(archive, cause, 'A base backup of an archive failed.')

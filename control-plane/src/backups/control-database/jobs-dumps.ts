@@ -26,7 +26,7 @@ export interface DumpJobDeps {
   /** Returns a uniform random number in [0, 1). */
   random: () => number
   log: Pick<Log, 'info' | 'warn'>
-  /** Receives the time of a target's newest dump. */
+  /** Receives the time of a target's newest dump, or 1970 if it has none. */
   measure: (target: string, newest: Date) => void
 }
 
@@ -71,7 +71,9 @@ async function dumpInto(target: BackupTarget, deps: DumpJobDeps, signal: AbortSi
   const dumps = entries.flatMap(({ id, content }) => (content === 'whole' ? [id] : [])).sort()
   const last = dumps.at(-1)
   const takenAt = clock.now()
-  if (last !== undefined) {
+  // Without any dump, the time is 1970, so that the metric exists and alerts can use it.
+  if (last === undefined) measure(target.name, new Date(0))
+  else {
     const newest = dumpTime(last)
     measure(target.name, newest)
     const age = takenAt.getTime() - newest.getTime()

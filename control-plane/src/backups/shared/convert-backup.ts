@@ -10,7 +10,7 @@ import { loadDatabase, loadFiles, type Load } from '../load-home.ts'
 import { makeScratchHome } from '../scratch-home.ts'
 import { migrateRestored } from '../seal-home.ts'
 import { containerServer } from './container-server.ts'
-import { writeFrames } from './dump-frames.ts'
+import { readFrames, writeFrames } from './dump-frames.ts'
 import { dumpFrames, readSharedFacts } from './dump-home.ts'
 import { inHomeSnapshot } from './home-snapshot.ts'
 import { loadDump } from './load-dump.ts'
@@ -43,7 +43,7 @@ export async function asSharedBackup(
     await inHomeSnapshot(containerServer(location), id, signal, async ({ client, header, objects }) => {
       const home = await readSharedFacts(client, objects, 'frames-2')
       const read = (name: string) =>
-        name === 'database' ? buffers(writeFrames(dumpFrames(client, header, objects, []))) : files.read(name)
+        name === 'database' ? buffers(writeFrames(dumpFrames(client, header, objects))) : files.read(name)
       await work({
         ...load,
         manifest: { ...manifest, database_format: 'frames-2', home },
@@ -80,7 +80,7 @@ export async function loadSharedBackup(
       schema: id,
       passwords: passwordsOf(tenant),
       manifest,
-      files,
+      frames: readFrames(files.read('database')),
       migrations,
       onError,
     },

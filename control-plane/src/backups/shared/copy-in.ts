@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { Duplex } from 'node:stream'
 import type pg from 'pg'
+import { releaseMemory } from '../release-memory.ts'
 
 /** The connection of a client, which `pg` passes to a query. */
 interface CopyConnection {
@@ -50,7 +51,7 @@ class CopyInQuery implements pg.Submittable {
   }
 }
 
-/** Runs `copy … from stdin`. */
+/** Runs `copy … from stdin`. The memory of the chunks is freed. */
 export async function copyIn(client: pg.Client, text: string, content: AsyncIterable<Uint8Array>): Promise<void> {
   const query = client.query(new CopyInQuery(text))
   const connection = await query.begun.promise
@@ -59,7 +60,7 @@ export async function copyIn(client: pg.Client, text: string, content: AsyncIter
     for await (const chunk of content) {
       stream.cork()
       stream.write(headOf(chunk))
-      const hasRoom = stream.write(chunk)
+      const hasRoom = stream.write(chunk, () => releaseMemory(chunk))
       stream.uncork()
       if (!hasRoom) await Promise.race([once(stream, 'drain'), query.ended])
     }

@@ -134,7 +134,8 @@ class CopyOutQuery implements pg.Submittable {
 
   #flush(): void {
     if (this.#used === 0) return
-    this.#blocks.push(this.#block.subarray(0, this.#used))
+    // A block of the exact size has no other user, so that its memory can be freed.
+    this.#blocks.push(Buffer.from(this.#block.buffer.transfer(this.#used)))
     this.#used = 0
     if (this.#blocks.length >= maxWaitingBlocks) this.#stream?.pause()
     this.#wake()

@@ -3,6 +3,7 @@
 import { createHash } from 'node:crypto'
 import type pg from 'pg'
 import { identifier } from '../../platform/identifiers.ts'
+import { paced, type Pace } from '../../platform/pace.ts'
 import { BackupError } from '../backup-error.ts'
 import { hashSumSql, readingSettings } from '../home-facts.ts'
 import type { HomeFacts, Manifest } from '../manifest.ts'
@@ -28,23 +29,30 @@ export async function lockTables(client: pg.Client, { tables }: HomeObjects): Pr
   await client.query(`lock table ${tables.map(({ name }) => identifier(name)).join(', ')} in access share mode`)
 }
 
-/** Yields the dump, and adds the figures of each table to `content` when its rows have passed. */
+interface DumpOptions {
+  /** Receives the figures of each table when its rows have passed. */
+  content?: HomeFacts['tables']
+  /** The pace of the rows. */
+  pace?: Pace
+}
+
+/** Yields the dump. */
 export async function* dumpFrames(
   client: pg.Client,
   header: DumpHeader,
   { entries, tables, sequences }: HomeObjects,
-  content: HomeFacts['tables'],
+  { content, pace }: DumpOptions = {},
 ): AsyncGenerator<Frame, undefined> {
   yield jsonFrame('H', header)
   for (const entry of entries) if (entry.phase === 'before') yield jsonFrame('E', entry)
   for (const table of tables) {
     yield jsonFrame('T', table)
-    const hash = new RowHash()
-    for await (const rows of copyOut(client, table)) {
-      hash.update(rows)
+    const hash = content === undefined ? undefined : new RowHash()
+    for await (const rows of paced(copyOut(client, table), pace)) {
+      hash?.update(rows)
       yield* rowFrames(rows)
     }
-    content.push({ name: table.name, ...hash.digest() })
+    if (hash !== undefined) content?.push({ name: table.name, ...hash.digest() })
   }
   yield jsonFrame('S', await readPositions(client, sequences))
   for (const entry of entries) if (entry.phase !== 'before') yield jsonFrame('E', entry)
@@ -66,14 +74,15 @@ async function readPositions(client: pg.Client, sequences: HomeObjects['sequence
 type ReadContent = (
   client: pg.Client,
   table: Pick<DumpTable, 'name' | 'columns'>,
+  pace: Pace | undefined,
 ) => Promise<{ rows: string; hash: string }>
 
 /** Functions that read the figures of a table, by the form of the backup. */
 const readContent: Record<NonNullable<Manifest['database_format']>, ReadContent> = {
   frames: contentOf,
-  async 'frames-2'(client, table) {
+  async 'frames-2'(client, table, pace) {
     const hash = new RowHash()
-    for await (const rows of copyOut(client, table)) {
+    for await (const rows of paced(copyOut(client, table), pace)) {
       hash.update(rows)
       releaseMemory(rows)
     }
@@ -81,14 +90,16 @@ const readContent: Record<NonNullable<Manifest['database_format']>, ReadContent>
   },
 }
 
-/** Reads the figures of a home by which a backup of this form is compared. */
+/** Reads the figures of a home by which a backup of this form is compared. A pace applies to the form `frames-2` only. */
 export async function readSharedFacts(
   client: pg.Client,
   objects: HomeObjects,
   format: NonNullable<Manifest['database_format']>,
+  pace?: Pace,
 ): Promise<HomeFacts> {
   const tables: HomeFacts['tables'] = []
-  for (const table of objects.tables) tables.push({ name: table.name, ...(await readContent[format](client, table)) })
+  for (const table of objects.tables)
+    tables.push({ name: table.name, ...(await readContent[format](client, table, pace)) })
   return { tables, ...(await readSharedState(client, objects)) }
 }
 

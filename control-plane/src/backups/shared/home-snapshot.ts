@@ -1,12 +1,14 @@
 // Reads one home of a shared server in one snapshot.
 import type pg from 'pg'
 import { appliedVersionSql, damaged, violationsSql } from '../../homes/index.ts'
+import { literal } from '../../platform/identifiers.ts'
 import { BackupError } from '../backup-error.ts'
 import type { DumpHeader } from './dump-entry.ts'
 import { lockTables } from './dump-home.ts'
 import { readHomeObjects, type HomeObjects } from './read-objects.ts'
 import { asReader, type SharedLocation } from './shared-server.ts'
 
+/** A home as it is in one snapshot. */
 export interface HomeSnapshot {
   /** The session, in the transaction of the snapshot. */
   client: pg.Client
@@ -14,6 +16,13 @@ export interface HomeSnapshot {
   objects: HomeObjects
   /** The version of Postgres. */
   version: string
+}
+
+interface SnapshotOptions {
+  /** The login that reads; by default that of backups. */
+  reader?: string
+  /** The name of an exported snapshot; by default, a new one. */
+  exported?: string
 }
 
 /**
@@ -25,9 +34,11 @@ export async function inHomeSnapshot<T>(
   homeId: string,
   signal: AbortSignal,
   use: (snapshot: HomeSnapshot) => Promise<T>,
+  { reader, exported }: SnapshotOptions = {},
 ): Promise<T> {
-  return asReader(location, homeId, homeId, signal, async (client) => {
+  const work = async (client: pg.Client) => {
     await client.query('begin isolation level repeatable read, read only')
+    if (exported !== undefined) await client.query(`set transaction snapshot ${literal(exported)}`)
     const { rows: problems } = await client.query<{ problem: string }>(violationsSql(homeId))
     if (problems.length > 0)
       throw new BackupError('HOME_DAMAGED', damaged(problems.map(({ problem }) => problem)).message)
@@ -41,5 +52,6 @@ export async function inHomeSnapshot<T>(
     const result = await use({ client, header, objects, version: server.rows[0]?.version ?? '' })
     await client.query('commit')
     return result
-  })
+  }
+  return asReader(location, homeId, homeId, signal, work, reader)
 }

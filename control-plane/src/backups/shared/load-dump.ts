@@ -3,6 +3,7 @@
 // superuser.
 import type pg from 'pg'
 import {
+  closeSchemaSql,
   createHomeSql,
   firstHomeSql,
   grantDefaultsSql,
@@ -13,17 +14,20 @@ import {
   type HomeMigration,
 } from '../../homes/index.ts'
 import { identifier, literal } from '../../platform/identifiers.ts'
+import { isLostConnection } from '../../platform/lost-connection.ts'
+import { isState } from '../../platform/sql-state.ts'
 import { BackupError } from '../backup-error.ts'
 import { compareContent, compareObjects } from '../home-facts.ts'
-import type { Manifest } from '../manifest.ts'
-import type { BackupFiles } from '../parts.ts'
+import type { HomeFacts, Manifest } from '../manifest.ts'
 import { freshCountersSql, renumberEventsSql } from '../rehome-sql.ts'
 import { copyIn } from './copy-in.ts'
-import { readSharedFacts } from './dump-home.ts'
+import { readSharedFacts, readSharedState } from './dump-home.ts'
 import { statementText, type DumpEntry, type DumpHeader, type DumpSequence, type DumpTable } from './dump-entry.ts'
-import { readFrames, type Frame } from './dump-frames.ts'
+import type { Frame } from './dump-frames.ts'
 import { readHomeObjects } from './read-objects.ts'
 import { adoptLoadedSql, asAdmin, asLoader, asReader, type SharedLocation } from './shared-server.ts'
+
+const diskFull = '53100'
 
 export interface LoadDump {
   location: SharedLocation
@@ -33,19 +37,26 @@ export interface LoadDump {
   schema: string
   /** Passwords of the logins, when the roles are to be created; they stay closed. */
   passwords: { runtime: string; ddl: string; admin: string } | undefined
-  manifest: Manifest
-  files: BackupFiles
+  manifest: Pick<Manifest, 'tenant_id' | 'database_format'> & { home: DumpedHome }
+  /** The dump. It is read to its end, or ended. */
+  frames: AsyncGenerator<Frame, undefined>
   migrations: readonly HomeMigration[]
   onError: (error: unknown) => void
+  /** Whether the home continues with its counters of use, because it moves. Otherwise they begin again. */
+  continuesCounters?: boolean
+  /** The login that compares; by default that of backups. */
+  reader?: string
 }
+
+/** The figures that the loaded home must have. Without `tables`, the caller compares the content of the tables. */
+type DumpedHome = Omit<HomeFacts, 'tables'> & Partial<Pick<HomeFacts, 'tables'>>
 
 /**
  * Loads a dump. The schema must not exist.
  * @throws BackupError MISMATCH, DAMAGED, FAILED
  */
 export async function loadDump(options: LoadDump, signal: AbortSignal): Promise<void> {
-  const { location, homeId, schema, manifest } = options
-  const frames = readFrames(options.files.read('database'))
+  const { location, homeId, schema, manifest, frames } = options
   try {
     const { done, value } = await frames.next()
     const header = done === true || value.type !== 'H' ? undefined : (json(value) as DumpHeader)
@@ -59,15 +70,17 @@ export async function loadDump(options: LoadDump, signal: AbortSignal): Promise<
   } finally {
     await frames.return(undefined)
   }
-  await asReader(location, homeId, schema, signal, async (client) => {
-    const found = await readSharedFacts(
-      client,
-      await readHomeObjects(client, homeId, schema),
-      manifest.database_format ?? 'frames',
-    )
-    compareContent(manifest.home, found)
-    compareObjects(manifest.home.objects, found.objects)
-  })
+  const compare = async (client: pg.Client) => {
+    const objects = await readHomeObjects(client, homeId, schema)
+    const { tables, ...state } = manifest.home
+    const found =
+      tables === undefined
+        ? { ...(await readSharedState(client, objects)), tables: [] }
+        : await readSharedFacts(client, objects, manifest.database_format ?? 'frames')
+    compareContent({ ...state, tables: tables ?? [] }, found)
+    compareObjects(state.objects, found.objects)
+  }
+  await asReader(location, homeId, schema, signal, compare, options.reader)
   await asAdmin(location, signal, (client) => client.query(finishSql(options)))
 }
 
@@ -78,7 +91,7 @@ async function createSchema(
 ): Promise<void> {
   if ((migrations.at(-1)?.version ?? 0) < homeVersion)
     throw new BackupError('FAILED', 'A newer release of the control plane has made the backup.')
-  const { system, owner, runtime } = homeRoles(homeId)
+  const { system } = homeRoles(homeId)
   const sql = [
     ...(passwords === undefined
       ? [`create schema ${identifier(schema)} authorization ${identifier(system)}`]
@@ -91,9 +104,7 @@ async function createSchema(
     ),
     'reset role',
     // Only a schema under the home's own name may be seen by the home's roles.
-    ...(passwords === undefined
-      ? [`revoke all on schema ${identifier(schema)} from ${identifier(owner)}, ${identifier(runtime)}`]
-      : []),
+    ...(passwords === undefined ? [closeSchemaSql(homeId, schema)] : []),
   ]
   await asAdmin(location, signal, (client) => client.query(sql.join(';\n')))
 }
@@ -167,11 +178,17 @@ async function fillNew(tenant: pg.Client, name: string, copy: string, rows: Asyn
 }
 
 function failed({ onError }: LoadDump, what: string, cause: unknown): never {
-  if (cause instanceof BackupError) throw cause
+  if (cause instanceof BackupError || isLostConnection(cause)) throw cause
   onError(cause)
-  throw new BackupError('MISMATCH', `The backup could not be restored: ${what.slice(0, 300)} could not be created.`, {
-    cause,
-  })
+  const subject = what.slice(0, 300)
+  if (isState(cause, diskFull))
+    throw notCreated('FAILED', `the disk of the Postgres server has no space left for ${subject}`, cause)
+  throw notCreated('MISMATCH', `${subject} could not be created`, cause)
+}
+
+function notCreated(code: 'FAILED' | 'MISMATCH', what: string, cause: unknown): BackupError {
+  const loadFailure = { kind: 'not created', what } as const
+  return new BackupError(code, `The backup could not be restored: ${what}.`, { cause, loadFailure })
 }
 
 /** Returns SQL that gives the tenant's objects to the home's owner. It runs no code. */
@@ -187,11 +204,11 @@ function sealSql({ homeId, schema }: LoadDump, defaults: readonly DumpEntry[]): 
 }
 
 /** Returns SQL that adapts the service's rows to their new location, after the comparison. */
-function finishSql({ homeId, schema, manifest }: LoadDump): string {
+function finishSql({ homeId, schema, manifest, continuesCounters = false }: LoadDump): string {
   const space = identifier(schema)
   return [
     'set local session_replication_role = replica',
-    freshCountersSql(schema),
+    ...(continuesCounters ? [] : [freshCountersSql(schema)]),
     ...(manifest.tenant_id === homeId ? [] : [renumberEventsSql(schema)]),
     `update ${space}.home_structure set definition = (select store_id::text from ${space}.storage_usage) where kind = 'store'`,
   ].join(';\n')

@@ -69,7 +69,8 @@ export const objectsSql = [
        case c.relkind when 'm' then ' with no data' end), ${none}
    from pg_catalog.pg_class c where ${ownTable} and c.relkind in ('v', 'm')`,
   `select ${key('pg_class', 'c.oid')} || ':filled', 'content of a view', c.relname::pg_catalog.text, 'after', 35,
-     pg_catalog.format('refresh materialized view %I', c.relname), ${none}
+     -- The setting of the session would reject tables whose policies their owner obeys.
+     pg_catalog.format('set local row_security = on; refresh materialized view %I', c.relname), ${none}
    from pg_catalog.pg_class c where ${ownTable} and c.relkind = 'm' and c.relispopulated`,
   `select ${key('pg_constraint', 'n.oid')}, 'constraint', pg_catalog.format('%s.%s %s %s', c.relname, n.conname, n.contype,
     n.convalidated),
@@ -79,7 +80,8 @@ export const objectsSql = [
    from pg_catalog.pg_constraint n join pg_catalog.pg_class c on c.oid = n.conrelid
    where ${ownTable} and n.contype in ('c', 'p', 'u', 'x', 'f') and n.conparentid = 0 and n.conislocal`,
   `select ${key('pg_class', 'i.oid')}, 'index', pg_catalog.format('%s.%s', c.relname, i.relname), 'after', 11,
-     pg_catalog.regexp_replace(pg_catalog.pg_get_indexdef(i.oid, 0, true), '^(CREATE (?:UNIQUE )?INDEX \\S+ ON )ONLY ', '\\1'), ${none}
+     pg_catalog.regexp_replace(pg_catalog.pg_get_indexdef(i.oid, 0, true), '^(CREATE (?:UNIQUE )?INDEX (?:"(?:[^"]|"")+"|\\S+) ON )ONLY ',
+       '\\1'), ${none}
    from pg_catalog.pg_index x join pg_catalog.pg_class i on i.oid = x.indexrelid join pg_catalog.pg_class c on c.oid = x.indrelid
    where ${ownTable} and c.relkind in ('r', 'p', 'm') and x.indisvalid and not exists (select from pg_catalog.pg_constraint where
      conindid = i.oid and contype in ('p', 'u', 'x'))
@@ -100,6 +102,24 @@ export const objectsSql = [
        case t.tgenabled when 'D' then 'disable' when 'R' then 'enable replica' else 'enable always' end, t.tgname), ${none}
    from pg_catalog.pg_trigger t join pg_catalog.pg_class c on c.oid = t.tgrelid
    where ${ownTable} and not t.tgisinternal and t.tgparentid = 0 and t.tgenabled <> 'O'`,
+  `select ${key('pg_class', 'c.oid')} || ':column ' || a.attnum, 'setting of a column',
+     pg_catalog.format('%s.%s %s %s', c.relname, a.attname, a.attstattarget, o.options), 'after', 37,
+     pg_catalog.format('alter table %1$I alter column %2$I set statistics %3$s' ||
+         coalesce('; alter table %1$I alter column %2$I set (' || o.options || ')', ''),
+       c.relname, a.attname, coalesce(a.attstattarget, -1)), ${none}
+   from pg_catalog.pg_class c join pg_catalog.pg_attribute a on a.attrelid = c.oid
+     -- Others are of the server, and not of the home.
+     cross join lateral (select pg_catalog.string_agg(option, ', ' order by option) as options
+       from pg_catalog.unnest(a.attoptions) as option where option ~ '^n_distinct(_inherited)?=') as o
+   where ${ownTable} and c.relkind in ('r', 'p', 'm') and a.attnum > 0 and not a.attisdropped
+     and (a.attstattarget >= 0 or o.options is not null)`,
+  `select ${key('pg_class', 'c.oid')} || ':identity', 'replica identity',
+     pg_catalog.format('%s %s %s', c.relname, c.relreplident, i.relname), 'after', 37,
+     pg_catalog.format('alter table %I replica identity %s', c.relname, case c.relreplident when 'f' then 'full' when 'n' then 'nothing'
+       else pg_catalog.format('using index %I', i.relname) end), ${none}
+   from pg_catalog.pg_class c left join pg_catalog.pg_index x on x.indrelid = c.oid and x.indisreplident
+     left join pg_catalog.pg_class i on i.oid = x.indexrelid
+   where ${ownTable} and c.relkind in ('r', 'p') and (c.relreplident in ('f', 'n') or c.relreplident = 'i' and i.oid is not null)`,
   `select ${key('pg_class', 'c.oid')} || ':security', 'row security', pg_catalog.format('%s %s %s', c.relname, c.relrowsecurity,
     c.relforcerowsecurity), 'after', 32,
      pg_catalog.format('alter table %I %s row level security, %s row level security', c.relname,

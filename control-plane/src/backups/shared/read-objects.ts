@@ -1,6 +1,6 @@
 // Reads a home's tables and objects, with the statements that create them again, in an order in which they can run.
 import type pg from 'pg'
-import { homeRoles } from '../../homes/index.ts'
+import { homeRoles, structureTables } from '../../homes/index.ts'
 import { identifier } from '../../platform/identifiers.ts'
 import { BackupError } from '../backup-error.ts'
 import { roleNamed, type DumpEntry, type DumpTable, type StatementPart } from './dump-entry.ts'
@@ -13,9 +13,6 @@ import {
   tablesSql,
   unsupportedSql,
 } from './object-queries.ts'
-
-/** Service tables whose rows describe the structure that migrations have created. */
-const structureTables = ['home_structure', 'home_migrations']
 
 /** A tenant can create functions of any size. */
 const maxDefinitionBytes = 32 * 1024 * 1024
@@ -64,7 +61,9 @@ interface Ordered {
   entry: DumpEntry
 }
 
+/** The objects of a home, in an order in which they can be created again. */
 export interface HomeObjects {
+  /** Statements that create the objects. */
   entries: DumpEntry[]
   /** All tables with rows of their own; the service's first. */
   tables: DumpTable[]

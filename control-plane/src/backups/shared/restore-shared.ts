@@ -19,6 +19,7 @@ import { wantedBlobs, type Load } from '../load-home.ts'
 import type { BackupFiles } from '../parts.ts'
 import { freshCountersSql } from '../rehome-sql.ts'
 import { renewed } from '../replace-home.ts'
+import { readFrames } from './dump-frames.ts'
 import { loadDump, type LoadDump } from './load-dump.ts'
 import { eachFile } from './restored-files.ts'
 import type { RuntimeFiles } from './runtime-files.ts'
@@ -65,7 +66,7 @@ function loadOptions(tenant: Snapshot, { location }: Parts, { manifest, files }:
     schema: tenant.id,
     passwords: undefined,
     manifest,
-    files,
+    frames: readFrames(files.read('database')),
     migrations: deps.migrations,
     onError,
   }

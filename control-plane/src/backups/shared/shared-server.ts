@@ -18,6 +18,8 @@ export interface SharedLocation {
 }
 
 const statementMilliseconds = 3_600_000
+/** The niceness of the server's processes that read and load homes: they work when requests leave time for it. */
+const niceness = 10
 /** A program in a container starts before its connection opens. */
 const socketMilliseconds = 60_000
 
@@ -81,6 +83,7 @@ async function session<T>(
 /**
  * Works in a session that reads a home: it sees every row of this home, and nothing of another. Code of the tenant, which
  * can run when its tables are read, has no more rights than the tenant's own login.
+ * @param role the login, which exists only meanwhile. Another session with the same one ends.
  */
 export async function asReader<T>(
   location: SharedLocation,
@@ -88,8 +91,8 @@ export async function asReader<T>(
   schema: string,
   signal: AbortSignal,
   work: (client: pg.Client) => Promise<T>,
+  role = readerRole(homeId),
 ): Promise<T> {
-  const role = readerRole(homeId)
   const { system, owner } = homeRoles(homeId)
   const { password, verifier } = oneTimePassword()
   const rights = `${identifier(system)}, ${identifier(owner)}`
@@ -105,12 +108,32 @@ export async function asReader<T>(
   )
   try {
     return await asLogin(location, { role, password }, signal, async (client) => {
+      await yieldToRequests(location, client, signal)
       for (const setting of readSettings(schema)) await client.query(setting)
       return work(client)
     })
   } finally {
     await dropLogin(location, role)
   }
+}
+
+/** Statements that begin a session which loads a home into a schema. */
+const loadSettings = (schema: string): string[] => [
+  `set search_path = ${identifier(schema)}`,
+  'set check_function_bodies = off',
+  'set row_security = off',
+  // Otherwise the next checkpoint writes everything at once, and the commits of others wait for it.
+  "set backend_flush_after = '1MB'",
+]
+
+/** Lowers the priority of a session. Where the system does not allow it, the priority stays. */
+async function yieldToRequests(location: SharedLocation, session: pg.Client, signal: AbortSignal): Promise<void> {
+  await asAdmin(location, signal, async (admin) => {
+    const { rows } = await session.query<{ pid: number }>('select pg_catalog.pg_backend_pid() as pid')
+    const program = `renice -n ${niceness} -p ${Number(rows[0]?.pid)} >/dev/null 2>&1 || true`
+    // There is no row, because a program that has ended already cannot read it.
+    await admin.query(`copy (select where false) to program ${literal(program)}`)
+  })
 }
 
 /** Works in a session of a login that no tenant has, and that owns what it creates in the schema. */
@@ -138,7 +161,8 @@ export async function asLoader<T>(
   )
   try {
     return await asLogin(location, { role, password }, signal, async (client) => {
-      await client.query(`set search_path = ${space}; set check_function_bodies = off; set row_security = off`)
+      await yieldToRequests(location, client, signal)
+      for (const setting of loadSettings(schema)) await client.query(setting)
       return work(client)
     })
   } catch (cause) {
@@ -173,7 +197,8 @@ export async function removeReaders(location: SharedLocation, signal: AbortSigna
   for (const { name } of rows) await dropLogin(location, name)
 }
 
-async function dropLogin(location: SharedLocation, role: string): Promise<void> {
+/** Removes a login that exists only for a task, and ends its sessions. */
+export async function dropLogin(location: SharedLocation, role: string): Promise<void> {
   await asAdmin(location, AbortSignal.timeout(60_000), (client) => client.query(dropRoleSql(role)))
 }
 

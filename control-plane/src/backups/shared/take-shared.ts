@@ -2,6 +2,7 @@
 // snapshot, and a manifest with the figures that a restored home is compared with.
 import { createHash } from 'node:crypto'
 import { pack, type Pack } from 'tar-stream'
+import { paced } from '../../platform/pace.ts'
 import { BackupError, isTargetFailure } from '../backup-error.ts'
 import { indexLine } from '../blob-index.ts'
 import { completeBackup, type BackupInProgress, type Taken } from '../complete-backup.ts'
@@ -52,19 +53,19 @@ async function take(options: TakeShared, signal: AbortSignal): Promise<Taken> {
 }
 
 /** Dumps the home. Its session ends before the files are read, because its locks block changes of the tenant's tables. */
-async function takeHome({ tenant, location, files, step }: TakeShared, signal: AbortSignal) {
+async function takeHome({ tenant, location, files, step, pace }: TakeShared, signal: AbortSignal) {
   return inHomeSnapshot(location, tenant.id, signal, async ({ client, header, objects, version }) => {
     const before = await readSharedState(client, objects)
     await step('database')
-    const tables: Manifest['home']['tables'] = []
-    const database = await files.write('database', writeFrames(dumpFrames(client, header, objects, tables)))
+    const content: Manifest['home']['tables'] = []
+    const database = await files.write('database', writeFrames(dumpFrames(client, header, objects, { content, pace })))
     const after = await readSharedState(client, objects)
     const { rows: stored } = await client.query<{ id: string; size: string }>(
       `select blob_id::pg_catalog.text as id, size::pg_catalog.text as size from storage_objects order by blob_id`,
     )
     return {
       database,
-      home: { ...before, tables, sequences: settledSequences(before.sequences, after.sequences) },
+      home: { ...before, tables: content, sequences: settledSequences(before.sequences, after.sequences) },
       version,
       stored: stored.map((file) => ({ id: file.id, size: Number(file.size) })),
     }
@@ -75,7 +76,7 @@ async function takeHome({ tenant, location, files, step }: TakeShared, signal: A
 async function takeFiles(
   stored: readonly StoredFile[],
   storeId: string | undefined,
-  { files, runtime }: TakeShared,
+  { files, runtime, pace }: TakeShared,
   signal: AbortSignal,
 ): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
   const failed = new AbortController()
@@ -84,7 +85,7 @@ async function takeFiles(
   const archive = pack()
   // The error is reported where the archive is written.
   archive.on('error', () => undefined)
-  const filling = fill(archive, stored, storeId, index, runtime, either).then(
+  const filling = fill(archive, stored, index, { storeId, runtime, pace }, either).then(
     () => {
       archive.finalize()
       index.end()
@@ -119,9 +120,8 @@ async function takeFiles(
 async function fill(
   archive: Pack,
   stored: readonly StoredFile[],
-  storeId: string | undefined,
   index: ReturnType<typeof createTextPipe>,
-  runtime: RuntimeFiles,
+  { storeId, runtime, pace }: Pick<TakeShared, 'runtime' | 'pace'> & { storeId: string | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   if (storeId !== undefined) archive.entry({ name: 'store' }, storeId)
@@ -137,7 +137,7 @@ async function fill(
       signal.addEventListener('abort', () => reject(new Error('The archive was interrupted.')), { once: true })
     })
     ended.catch(() => undefined)
-    for await (const chunk of content) {
+    for await (const chunk of paced(content, pace)) {
       hash.update(chunk)
       if (!entry.write(chunk)) await Promise.race([drained(entry), ended])
     }

@@ -9,6 +9,7 @@ import type { Job } from '../backup.ts'
 import { BackupError } from '../backup-error.ts'
 import { sharedLocation, type JobDeps } from '../job-deps.ts'
 import type { Load } from '../load-home.ts'
+import { readFrames } from './dump-frames.ts'
 import { loadDump } from './load-dump.ts'
 import { eachFile } from './restored-files.ts'
 import { asAdmin, removeLogins, removeReaders, scratchHomeId, type SharedLocation } from './shared-server.ts'
@@ -46,7 +47,7 @@ export async function verifyShared(
         schema: homeId,
         passwords: scratchPassword,
         manifest,
-        files,
+        frames: readFrames(files.read('database')),
         migrations: deps.migrations,
         onError,
       },

@@ -1,8 +1,14 @@
 // Containers: creates or adopts, starts, stops, resizes and removes them by name.
 import type Dockerode from 'dockerode'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Resources } from '../../stacks/index.ts'
-import { type ContainerSpec, type Ownership, changeable, containerBody, rejectForeign } from '../index.ts'
+import {
+  type ContainerSpec,
+  type LimitChanges,
+  type Ownership,
+  changeable,
+  containerBody,
+  rejectForeign,
+} from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, rejectionText } from './errors.ts'
 import { connect } from './networks.ts'
@@ -89,7 +95,7 @@ export async function stopContainer(api: EngineApi, name: string, seconds: numbe
 export async function updateResources(
   api: EngineApi,
   name: string,
-  resources: Resources,
+  changes: LimitChanges,
   signal: AbortSignal,
 ): Promise<void> {
   const call = {
@@ -97,7 +103,7 @@ export async function updateResources(
     method: 'POST',
     path: `/containers/${segment(name)}/update`,
   } as const
-  await api.request({ ...call, body: changeable(resources) }, signal)
+  await api.request({ ...call, body: changeable(changes) }, signal)
 }
 
 /** Removes a container, and kills it first if it runs. */

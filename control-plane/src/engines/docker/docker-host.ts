@@ -19,7 +19,8 @@ import { connect, createNetwork, disconnect, removeNetwork } from './networks.ts
 import { observe } from './observe.ts'
 import { stats } from './stats.ts'
 import { addFiles, writeFiles } from './volume-files.ts'
-import { createVolume, removeUnlabelledVolume, removeVolume, volumeMeter } from './volumes.ts'
+import { volumeMeter } from './volume-meter.ts'
+import { createVolume, removeUnlabelledVolume, removeVolume } from './volumes.ts'
 
 export interface DockerHost extends ContainerHost {
   /** Ends idle connections. */
@@ -62,7 +63,7 @@ export function dockerHost(address: DockerAddress): DockerHost {
     startContainer: (name, signal) => startContainer(api, name, signal),
     unpauseContainer: (name, signal) => unpauseContainer(api, name, signal),
     stopContainer: (name, seconds, signal) => stopContainer(api, name, seconds, signal),
-    updateResources: (name, resources, signal) => updateResources(api, name, resources, signal),
+    updateResources: (name, changes, signal) => updateResources(api, name, changes, signal),
     connect: (network, container, aliases, address, signal) =>
       connect(api, network, container, aliases, address, signal),
     disconnect: (network, container, signal) =>

@@ -7,7 +7,8 @@ import { type ContainerSpec, type Labels, EngineError, containerBody, fromDocker
 import { removeContainer } from './containers.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { consumeStream } from './consume-stream.ts'
-import { createVolume, findVolume, removeVolume, requireVolume, type VolumeMeter } from './volumes.ts'
+import type { VolumeMeter } from './volume-meter.ts'
+import { createVolume, findVolume, removeVolume, requireVolume } from './volumes.ts'
 
 /**
  * Directory of the volume in the helper. The archive is extracted to its parent, which also sets the volume's own mode

@@ -1,4 +1,4 @@
-// Volumes: creates, adopts, measures and removes them by name.
+// Volumes: creates, adopts and removes them by name.
 import type Dockerode from 'dockerode'
 import {
   type Ownership,
@@ -11,7 +11,7 @@ import {
 } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf } from './errors.ts'
-import { withTimeout } from './with-timeout.ts'
+import type { VolumeMeter } from './volume-meter.ts'
 
 /** Creates a volume. The Engine returns an existing volume of any owner, which its labels show, and cannot label it. */
 export async function createVolume(
@@ -113,48 +113,5 @@ export async function findVolume(
   } catch (error) {
     if (statusOf(error) === 404) return undefined
     throw error
-  }
-}
-
-/**
- * Time limit of a measurement: the Engine walks every file of its volumes. Older ones also measure images and
- * containers.
- */
-const measuringSeconds = 300
-
-/** Measures the volumes of an Engine. */
-export type VolumeMeter = ReturnType<typeof volumeMeter>
-
-/**
- * Measures volumes. The Engine rejects a second measurement while one runs, so concurrent callers share one. It
- * continues after all callers have left, and ends with the host.
- */
-export function volumeMeter(api: EngineApi, closed: AbortSignal) {
-  const call = {
-    doing: 'measure volumes',
-    method: 'GET',
-    path: '/system/df',
-    query: { type: 'volume' },
-    seconds: measuringSeconds,
-  } as const
-  let running: Promise<unknown> | undefined
-  const measure = () => {
-    running ??= api.request(call, closed).finally(() => (running = undefined))
-    return running
-  }
-  const all = async (signal: AbortSignal): Promise<Dockerode.VolumeInspectInfo[]> => {
-    const { Volumes } = (await withTimeout(measuringSeconds * 1000, signal, measure)) as {
-      Volumes: Dockerode.VolumeInspectInfo[] | null
-    }
-    return Volumes ?? []
-  }
-  return {
-    /** Returns all volumes of the Engine with their sizes, of any owner. */
-    all,
-    /** Bytes on disk of the owner's volumes, by name. */
-    async bytes(owned: Ownership, signal: AbortSignal): Promise<Record<string, number>> {
-      const ours = (await all(signal)).filter(({ Labels }) => isOwned(Labels, owned))
-      return Object.fromEntries(ours.map(({ Name, UsageData }) => [Name, Math.max(0, UsageData?.Size ?? 0)]))
-    },
   }
 }

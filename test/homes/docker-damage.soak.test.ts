@@ -89,6 +89,8 @@ t.test('damage to a home', async (t) => {
       end $$; drop table home_structure; drop function home_problems(), home_structure_of(name, name[]);
       alter table storage_objects drop column content_encoding;
       alter table function_invocations drop column state, drop column egress_bytes; drop policy retained on function_invocations;
+      drop function storage_bucket_change_logged(), storage_object_change_logged() cascade;
+      alter table event_log drop column counterpart;
       delete from home_migrations where version >= 16`)
     await query(ada.url, 'drop table usage_hours')
     await platform.sql("update tenants set home_version = 'older' where id = $1", [ada.id])

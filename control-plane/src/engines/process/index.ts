@@ -1,0 +1,2 @@
+// The public interface of `engines/process/`.
+export { createProcessEngine } from './process-engine.ts'

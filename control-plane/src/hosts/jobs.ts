@@ -1,0 +1,57 @@
+// The leader measures the host of each region, and stores what has changed for all control planes.
+import type { Clock } from '../platform/clock.ts'
+import type { Leadership } from '../platform/leader.ts'
+import { LeadershipLost } from '../platform/leadership-lost.ts'
+import type { Log } from '../platform/log.ts'
+import { repeat } from '../platform/repeat.ts'
+import { EngineError } from '../engines/index.ts'
+import type { Region } from '../reconcile/index.ts'
+import { measureHost } from './measure-host.ts'
+import type { HostStore } from './store.ts'
+
+interface MeasureHostsDeps {
+  store: Pick<HostStore, 'record' | 'evict'>
+  regions: ReadonlyMap<string, Region>
+  clock: Clock
+  log: Pick<Log, 'warn'>
+}
+
+const intervalMilliseconds = 15_000
+/** The rest between measurements, relative to their duration, because the engine inspects every container. */
+const restFactor = 10
+const measureMilliseconds = 20_000
+
+/** Creates the job, which runs while this control plane leads. */
+export function measureHosts({
+  store,
+  regions,
+  clock,
+  log,
+}: MeasureHostsDeps): (leadership: Leadership) => Promise<void> {
+  const measure = async (region: Region, epoch: bigint, lost: AbortSignal): Promise<number> => {
+    const begin = clock.now().getTime()
+    const signal = AbortSignal.any([lost, clock.timeout(measureMilliseconds)])
+    const outcome = await measureHost(region, clock, signal).catch((error: unknown) => {
+      lost.throwIfAborted()
+      if (error instanceof LeadershipLost) throw error
+      return error instanceof EngineError ? error.message : 'The host could not be measured.'
+    })
+    await store.record(region.config.id, outcome, epoch)
+    return Math.max(intervalMilliseconds, restFactor * (clock.now().getTime() - begin))
+  }
+  return async ({ epoch, lost }) => {
+    await Promise.all(
+      [...regions.values()].map((region) =>
+        repeat(
+          {
+            clock,
+            work: (signal) => measure(region, epoch, signal),
+            onError: (error) => log.warn({ region: region.config.id, err: error }, 'A host could not be measured.'),
+          },
+          lost,
+        ),
+      ),
+    )
+    store.evict()
+  }
+}

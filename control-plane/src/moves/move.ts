@@ -1,0 +1,99 @@
+// A move of a home between two shared databases of a region, as its operation stores it, and its phases. Pure.
+import { Type, type Static } from 'typebox'
+
+/** The phases in their order. They are the steps of the operation. */
+export const phases = ['prepare', 'copy', 'catch up', 'compare', 'hold', 'switch', 'done'] as const
+export type Phase = (typeof phases)[number]
+
+/** A replica identity of a table that the move has changed to FULL, and that is restored at its end. */
+const Identity = Type.Object({ table: Type.String(), was: Type.Enum(['d', 'n']) })
+export type Identity = Static<typeof Identity>
+
+/** The time after a move in which changes flow back into the old home, so that the move can be reverted. */
+const Reverse = Type.Object({
+  /** The end of that time, as ISO 8601. */
+  until: Type.String(),
+  /** The reason for which it ends; absent before its end. */
+  ends: Type.Optional(Type.String()),
+  /** Whether the old home and everything else of it is removed. */
+  removed: Type.Optional(Type.Boolean()),
+})
+
+/** The column `move` of an operation. */
+export const MoveColumn = Type.Object({
+  region: Type.String(),
+  from: Type.String(),
+  to: Type.String(),
+  identities: Type.Optional(Type.Array(Identity)),
+  /** Replica identities of the new home, which are other ones as long as changes flow back from it. */
+  newIdentities: Type.Optional(Type.Array(Identity)),
+  /** The operation of the move that this one reverts. */
+  reverts: Type.Optional(Type.String()),
+  /** Whether the old home stays for a revert, as far as the settings allow it. Absent: it does. */
+  isReversible: Type.Optional(Type.Boolean()),
+  /** The reason for which the move has no reverse. */
+  notRevertible: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  reverse: Type.Optional(Reverse),
+  /** Whether an operator has canceled the move. */
+  canceled: Type.Optional(Type.Boolean()),
+  /** Whether nothing of the move is left to do or to remove. */
+  settled: Type.Optional(Type.Boolean()),
+})
+type MoveColumn = Static<typeof MoveColumn>
+
+/** A move that is not settled. */
+export interface MoveJob extends MoveColumn {
+  operationId: string
+  tenantId: string
+  state: string
+  step: string | undefined
+  attempts: number
+}
+
+/** A move whose old home is not removed yet. */
+export interface ReverseJob extends MoveJob {
+  reverse: Static<typeof Reverse>
+}
+
+/** The progress of a move, for the readers of its operation. */
+export interface Progress {
+  rows?: number
+  bytes?: number
+  pending_bytes?: number
+  waits_for?: string | null
+}
+
+/** Whether the work continues: the operation is open, and no operator has canceled it. */
+export function isWanted({ state, canceled = false }: Pick<MoveJob, 'state' | 'canceled'>): boolean {
+  return (state === 'pending' || state === 'running') && !canceled
+}
+
+/** A stream of the changes of a home out of its database. */
+export interface Stream {
+  slot: string
+  publication: string
+  /** Whether it begins after a move and leads back into the old home. */
+  isReverse: boolean
+}
+
+/** Returns the stream of a move, or the one after it that leads back. */
+export function streamOf(tenantId: string, direction: 'move' | 'reverse'): Stream {
+  const name = `tenantry_${direction}_${tenantId.slice(2)}`
+  return { slot: name, publication: name, isReverse: direction === 'reverse' }
+}
+
+/** Names of the logins that exist during a move. They derive from the tenant's ID only. */
+export function namesOf(tenantId: string) {
+  const hex = tenantId.slice(2)
+  return {
+    /** The login that reads the source, the one that reads the copy, and the one that changes the copy. */
+    source: `tenantry_move_source_${hex}`,
+    target: `tenantry_move_target_${hex}`,
+    apply: `tenantry_move_apply_${hex}`,
+  }
+}
+
+/** Comment of the schema that a move has left, by which a later control plane knows that the switch happened. */
+export function markOf({ operationId }: Pick<MoveJob, 'operationId'>): string {
+  return `moved by ${operationId}`
+}

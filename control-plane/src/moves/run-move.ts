@@ -1,0 +1,187 @@
+// Carries out one move: completes or reverts what an earlier attempt has left, and then moves the home.
+import { asAdmin, asReader, readHomeObjects } from '../backups/index.ts'
+import { replacedSchema } from '../homes/index.ts'
+import { isState } from '../platform/sql-state.ts'
+import { Pace } from '../platform/pace.ts'
+import { superuserOf } from '../regions/index.ts'
+import { copyHome, withSlot } from './copy-home.ts'
+import type { MoveDeps } from './move-deps.ts'
+import { MoveError } from './move-error.ts'
+import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './move-sql.ts'
+import { namesOf, streamOf, type Identity, type MoveJob } from './move.ts'
+import type { Locations } from './locations.ts'
+import { prepareReverse } from './prepare-reverse.ts'
+import { isPresent, isSwitched, removeFollowing, removeReverse, retainOldHome } from './remove-remains.ts'
+import { switchHome, waitForBackup } from './switch-home.ts'
+
+const lockNotAvailable = '55P03'
+const maxLockTries = 20
+const lockPauseMilliseconds = 500
+const reportMilliseconds = 1_000
+const renewMilliseconds = 10_000
+const pollMilliseconds = 20
+export const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
+
+export function locationsOf(
+  { regions }: Pick<MoveDeps, 'regions'>,
+  { tenantId, region: id, from, to }: MoveJob,
+): Locations {
+  const region = regions.get(id)
+  if (region === undefined) throw new MoveError(`The region "${id}" is not configured.`)
+  const postgresUrl = superuserOf(region.config)
+  return { tenantId, source: { postgresUrl, database: from }, target: { postgresUrl, database: to } }
+}
+
+/** The end of an attempt: the home is in the new database, with or without an old one for a revert, or it is not. */
+export type Outcome = 'moved' | 'moved, revertible' | 'not moved'
+
+/** Completes the move if its switch has happened; otherwise removes everything of it. */
+export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: AbortSignal): Promise<Outcome> {
+  const locations = locationsOf(deps, job)
+  if (await isSwitched(locations, job, signal)) return complete(job, locations, deps, signal)
+  // A completed move has removed the schema that shows the switch.
+  if ((await deps.ledger.databaseOf(job.tenantId)) === job.to) return 'moved'
+  await removeFollowing(locations, job, job.tenantId, signal)
+  await removeReverse(locations, job, job.tenantId, signal)
+  if (await isPresent(locations.target, signal))
+    await homeIn(job, job.to, deps).dropSchema(job.tenantId, progress(signal))
+  if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
+  return 'not moved'
+}
+
+/** Moves the home. Nothing of an earlier attempt is left. @throws MoveError, BackupError */
+export async function moveHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal): Promise<void> {
+  const { ledger, epoch, failpoint, clock } = deps
+  const locations = locationsOf(deps, job)
+  await ledger.begin(job, epoch)
+  await ledger.step(job, 'prepare', { rows: 0, bytes: 0 }, epoch)
+  await failpoint('move.before')
+  await rejectObstacles(job, locations, deps, signal)
+  await homeIn(job, job.to, deps).prepare(() => undefined)
+  await publish(job, locations, deps, signal)
+  await failpoint('move.published')
+  const copied = { rows: 0, bytes: 0 }
+  const ended = new AbortController()
+  const stopReporting = clock.every(reportMilliseconds, () => {
+    ledger.step(job, 'copy', copied, epoch).catch((cause: unknown) => {
+      // The move is canceled, or its tenant is deleted.
+      if (cause instanceof MoveError) ended.abort(cause)
+    })
+  })
+  const either = AbortSignal.any([signal, ended.signal])
+  const objects = await withSlot(locations, async (snapshot) => {
+    await failpoint('move.slot-created')
+    await ledger.step(job, 'copy', copied, epoch)
+    const onProgress = (rows: number, bytes: number) => Object.assign(copied, { rows, bytes })
+    const onError = (error: unknown) =>
+      deps.log.warn({ tenant: job.tenantId, err: error }, 'The copy of a home was interrupted by an error.')
+    const pace = new Pace(deps.bytesPerSecond, clock, either)
+    return copyHome({ ...locations, migrations: deps.migrations, pace, onError, onProgress }, snapshot, either)
+  }).finally(stopReporting)
+  // The copy has the identities that the move has given the source.
+  await asAdmin(locations.target, signal, (client) =>
+    client.query(restoreIdentitiesSql(job.tenantId, job.identities ?? [])),
+  )
+  await failpoint('move.copied')
+  const prepare = async () => {
+    const reason = await prepareReverse(job, locations, objects, deps, signal)
+    await ledger.recordReverse(job, reason, epoch)
+    return reason === undefined
+  }
+  const stream = streamOf(job.tenantId, 'move')
+  await switchHome({ job, locations, objects, stream, copied, prepare }, deps, signal)
+}
+
+/** Completes a move whose schema was renamed: from now on, only a revert leads back. */
+async function complete(job: MoveJob, locations: Locations, deps: MoveDeps, signal: AbortSignal): Promise<Outcome> {
+  const { failpoint } = deps
+  const { tenantId } = job
+  const isServed = await serveNewHome(job, deps, signal)
+  const isRevertible = isServed && (await retainOldHome(locations, job, signal))
+  await failpoint('move.retained')
+  await removeFollowing(locations, job, isRevertible ? tenantId : replacedSchema(tenantId), signal)
+  if (!isRevertible) {
+    await removeReverse(locations, job, tenantId, signal)
+    await homeIn(job, job.from, deps).dropSchema(replacedSchema(tenantId), progress(signal))
+  }
+  await failpoint('move.cleaned')
+  return isRevertible ? 'moved, revertible' : 'moved'
+}
+
+/** Records the new database, and releases the requests when the runtimes use it. @returns whether the tenant exists */
+export async function serveNewHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal): Promise<boolean> {
+  const { ledger, epoch, failpoint } = deps
+  const generation = await ledger.recordSwitched(job, epoch)
+  await failpoint('move.recorded')
+  if (generation !== undefined) {
+    await untilRenewed(job, generation, deps, signal)
+    await ledger.release(job, 'done', epoch)
+  }
+  await failpoint('move.released')
+  return generation !== undefined
+}
+
+/** Waits until the runtimes use the new database. A runtime that does not respond begins with it. */
+async function untilRenewed(job: MoveJob, generation: number, deps: MoveDeps, signal: AbortSignal): Promise<void> {
+  const { clock, probe, regions } = deps
+  const tenant = await deps.tenant(job.tenantId)
+  if (tenant === undefined) return
+  const bounded = AbortSignal.any([signal, clock.timeout(renewMilliseconds)])
+  const renewed = async (url: string) => {
+    while (!bounded.aborted) {
+      const health = await probe.tenantHealth(url, job.tenantId, bounded).catch(() => undefined)
+      if (health !== undefined && health.generation >= generation) return
+      await clock.sleep(pollMilliseconds, bounded).catch(() => undefined)
+    }
+  }
+  await Promise.all((regions.get(job.region)?.runtimeUrls(tenant) ?? []).map(renewed))
+  signal.throwIfAborted()
+}
+
+export function homeIn({ tenantId, region: id }: MoveJob, database: string, { regions }: MoveDeps) {
+  const region = regions.get(id)
+  if (region === undefined) throw new MoveError(`The region "${id}" is not configured.`)
+  return region.home({ id: tenantId, isolation: 'schema-per-tenant', database })
+}
+
+async function rejectObstacles(
+  job: MoveJob,
+  { source }: Locations,
+  deps: MoveDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const tenant = await deps.tenant(job.tenantId)
+  if (tenant?.desired !== 'active' || tenant.database !== job.from)
+    throw new MoveError('The tenant is not active any more, or its home is in another database.')
+  await waitForBackup(job, deps, signal)
+  const { rows } = await asAdmin(source, signal, (client) =>
+    client.query<{ what: string }>(obstacleSql, [`"${job.tenantId}"`]),
+  )
+  if (rows[0] !== undefined) throw new MoveError(rows[0].what)
+}
+
+/** Publishes the changes of the home's tables. */
+async function publish(job: MoveJob, { source }: Locations, deps: MoveDeps, signal: AbortSignal): Promise<void> {
+  const { tenantId } = job
+  const read = (client: Parameters<typeof readHomeObjects>[0]) => readHomeObjects(client, tenantId, tenantId)
+  const { tables } = await asReader(source, tenantId, tenantId, signal, read, namesOf(tenantId).source)
+  const names = tables.map(({ name }) => name)
+  await asAdmin(source, signal, async (client) => {
+    const { rows: identities } = await client.query<Identity>(identitiesSql, [`"${tenantId}"`, names])
+    await deps.ledger.recordIdentities(job, identities, deps.epoch)
+    // What is recorded is what is removed at the end of this attempt, too.
+    job.identities = identities
+    for (let tries = 1; ; tries++) {
+      try {
+        await client.query(publishSql(tenantId, streamOf(tenantId, 'move'), names, identities))
+        return
+      } catch (cause) {
+        if (!isState(cause, lockNotAvailable)) throw cause
+        if (tries >= maxLockTries)
+          throw new MoveError('A table of the home could not be locked: a transaction has not ended.', { cause })
+        await deps.ledger.step(job, 'prepare', { waits_for: 'a transaction of the tenant' }, deps.epoch)
+        await deps.clock.sleep(lockPauseMilliseconds, signal)
+      }
+    }
+  })
+}

@@ -1,0 +1,174 @@
+// The leader's reads and writes of moves in the control database.
+import { Value } from 'typebox/value'
+import { recordChange } from '../platform/change-log.ts'
+import type { Database, Transaction } from '../platform/database.ts'
+import { ledWrite } from '../platform/led-write.ts'
+import { recordWanted } from '../tenants/index.ts'
+import { isWanted, MoveColumn, type Identity, type MoveJob, type Phase, type Progress } from './move.ts'
+import { MoveError } from './move-error.ts'
+
+const open = ['pending', 'running']
+
+/** A row of a move's operation. */
+export interface JobRow {
+  id: string
+  tenant_id: string
+  state: string
+  step: string | null
+  attempts: number
+  move: unknown
+}
+
+/** Converts the row of a move's operation; an empty list for another one. */
+export function toJobs({ id: operationId, tenant_id: tenantId, state, step, attempts, move }: JobRow): MoveJob[] {
+  return Value.Check(MoveColumn, move)
+    ? [{ ...move, operationId, tenantId, state, step: step ?? undefined, attempts }]
+    : []
+}
+
+/** The leader's ledger of moves. Every write throws `LeadershipLost` when another control plane leads. */
+export type MoveLedger = ReturnType<typeof createMoveLedger>
+
+/** Creates the ledger on the control database. */
+export function createMoveLedger(database: Database, now: () => Date) {
+  /** Writes in the lock of the tenant. */
+  const write = <T>({ tenantId }: MoveJob, epoch: bigint, work: (transaction: Transaction) => Promise<T>) =>
+    ledWrite(database, epoch, [`tenant:${tenantId}`], work)
+
+  /** Throws when the move is no longer wanted. */
+  const requireWanted = async (transaction: Transaction, { operationId }: MoveJob) => {
+    const row = await transaction.operation.findUnique({ where: { id: operationId } })
+    if (row === null || !Value.Check(MoveColumn, row.move)) throw new MoveError('The operation was superseded.')
+    if (row.move.canceled === true) throw new MoveError('An operator has canceled the move.')
+    if (!isWanted({ state: row.state })) throw new MoveError('The operation was superseded.')
+  }
+
+  const merge = (transaction: Transaction, { operationId }: MoveJob, part: object) =>
+    transaction.$executeRaw`
+      update operations set move = move || ${JSON.stringify(part)}::jsonb where id = ${operationId}::uuid`
+
+  const setRoute = (transaction: Transaction, { tenantId }: MoveJob, routePhase: 'ready' | 'paused') =>
+    transaction.tenant.updateMany({
+      where: { id: tenantId, desired: 'active' },
+      data: { routePhase, updatedAt: now() },
+    })
+
+  return {
+    /** Returns the moves that are not settled, the oldest first, without those that revert another one. */
+    async unsettled(): Promise<MoveJob[]> {
+      const rows = await database.$queryRaw<JobRow[]>`
+        select id, tenant_id, state, step, attempts, move from operations
+        where kind = 'move' and not coalesce((move ->> 'settled')::boolean, false) and move -> 'reverts' is null
+        order by created_at, id`
+      return rows.flatMap(toJobs)
+    },
+
+    /** Begins an attempt. @throws MoveError */
+    begin: (job: MoveJob, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await transaction.operation.update({
+          where: { id: job.operationId },
+          data: { state: 'running', attempts: { increment: 1 }, startedAt: now(), error: null },
+        })
+      }),
+
+    /** Records the phase with its progress. @throws MoveError when the move is no longer wanted */
+    step: (job: MoveJob, step: Phase, progress: Progress, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await transaction.operation.update({ where: { id: job.operationId }, data: { step } })
+        await merge(transaction, job, { waits_for: null, ...progress })
+        await recordChange(transaction, 'observed', job.tenantId)
+      }),
+
+    /** Records which replica identities the move changes, before it does. */
+    recordIdentities: (job: MoveJob, identities: readonly Identity[], epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await merge(transaction, job, { identities })
+      }),
+
+    /** Records which replica identities of the new home change for its reverse, before they do. */
+    recordNewIdentities: (job: MoveJob, newIdentities: readonly Identity[], epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await merge(transaction, job, { newIdentities })
+      }),
+
+    /** Records the reason for which a move has no reverse; undefined for one that has. */
+    recordReverse: (job: MoveJob, notRevertible: string | undefined, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await merge(transaction, job, { notRevertible: notRevertible ?? null })
+      }),
+
+    /** Lets gateways hold the tenant's requests. @throws MoveError when the move is no longer wanted */
+    hold: (job: MoveJob, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await transaction.operation.update({ where: { id: job.operationId }, data: { step: 'hold' satisfies Phase } })
+        await setRoute(transaction, job, 'paused')
+        await recordChange(transaction, 'published', job.tenantId)
+      }),
+
+    /** Records that the home is in its new database. The gateways still hold the requests. @returns the generation */
+    recordSwitched: (job: MoveJob, epoch: bigint): Promise<number | undefined> =>
+      write(job, epoch, async (transaction) => {
+        const target = await transaction.sharedDatabase.findUnique({
+          where: { regionId_name: { regionId: job.region, name: job.to } },
+        })
+        const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
+        if (target === null || tenant === null) return undefined
+        await transaction.operation.updateMany({
+          where: { id: job.operationId, state: { in: open } },
+          data: { state: 'running', step: 'switch' satisfies Phase },
+        })
+        if (tenant.sharedDatabaseId === target.id) return tenant.generation
+        const generation = tenant.generation + 1
+        await transaction.tenant.update({
+          where: { id: tenant.id },
+          data: { sharedDatabaseId: target.id, generation, updatedAt: now() },
+        })
+        await recordChange(transaction, 'published', tenant.id)
+        return generation
+      }),
+
+    /** Lets gateways forward the requests again. The reconciler observes the tenant once the step is not a held one. */
+    release: (job: MoveJob, step: Phase, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await setRoute(transaction, job, 'ready')
+        await transaction.operation.updateMany({ where: { id: job.operationId, state: { in: open } }, data: { step } })
+        await recordChange(transaction, 'published', job.tenantId)
+        await recordWanted(transaction, job.tenantId)
+      }),
+
+    /**
+     * Ends the move, of which nothing is left: with an error, it has failed. A superseded operation stays so.
+     * @param revertibleUntil the end of the time for which the old home stays; absent if it does not
+     */
+    settle: (job: MoveJob, error: string | undefined, epoch: bigint, revertibleUntil?: Date): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        const state = error === undefined ? 'succeeded' : 'failed'
+        await transaction.operation.updateMany({
+          where: { id: job.operationId, state: { in: open } },
+          data: { state, finishedAt: now(), error: error ?? null, ...(error === undefined ? { step: 'done' } : {}) },
+        })
+        const reverse = revertibleUntil === undefined ? {} : { reverse: { until: revertibleUntil.toISOString() } }
+        await merge(transaction, job, { settled: true, waits_for: null, ...reverse })
+        await recordChange(transaction, 'observed', job.tenantId)
+      }),
+
+    /** Whether a backup of the tenant is in progress. */
+    async hasBackup(tenantId: string): Promise<boolean> {
+      const where = { tenantId, kind: { in: ['backup', 'verify'] }, state: { in: open } }
+      return (await database.operation.count({ where })) > 0
+    },
+
+    /** Returns the name of the shared database that the control database has for the tenant; undefined without a tenant. */
+    async databaseOf(tenantId: string): Promise<string | undefined> {
+      const row = await database.tenant.findUnique({ where: { id: tenantId }, include: { sharedDatabase: true } })
+      return row?.sharedDatabase?.name
+    },
+  }
+}

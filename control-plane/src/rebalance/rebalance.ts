@@ -1,0 +1,51 @@
+// A rebalance of a region's shared databases, as the control database stores it. Pure.
+
+export const rebalanceStates = ['running', 'canceling', 'done', 'canceled'] as const
+export type RebalanceState = (typeof rebalanceStates)[number]
+
+export const rebalanceMoveStates = ['waiting', 'moving', 'moved', 'failed', 'skipped'] as const
+
+/** The move of one home as a part of a rebalance. */
+export interface RebalanceMove {
+  position: number
+  tenantId: string
+  from: string
+  to: string
+  /** The size of the home when the rebalance was planned. */
+  bytes: number
+  state: (typeof rebalanceMoveStates)[number]
+  /** The operation of the kind `move`; undefined before it begins. */
+  operationId: string | undefined
+  /** The reason for `failed` and `skipped`. */
+  error: string | undefined
+}
+
+export interface Rebalance {
+  id: string
+  region: string
+  state: RebalanceState
+  moves: RebalanceMove[]
+  createdAt: Date
+  finishedAt: Date | undefined
+}
+
+/** A shared database with its limits, and its size at the last measurement. */
+export interface DatabaseLoad {
+  name: string
+  homes: number
+  maxHomes: number
+  /** Undefined before the first measurement. */
+  bytes: number | undefined
+  /** Undefined is unlimited. */
+  maxBytes: number | undefined
+}
+
+export type DatabaseLimit = 'homes' | 'bytes'
+
+/** Returns the limits that a database exceeds. */
+export function exceededLimits({ homes, maxHomes, bytes, maxBytes }: DatabaseLoad): DatabaseLimit[] {
+  return [
+    ...(homes > maxHomes ? (['homes'] as const) : []),
+    ...(bytes !== undefined && maxBytes !== undefined && bytes > maxBytes ? (['bytes'] as const) : []),
+  ]
+}
