@@ -23,6 +23,7 @@ const Variables = Type.Object({
   TENANTRY_RESTARTS: Type.Optional(Type.String()),
   TENANTRY_HOST: Type.String({ minLength: 1 }),
   TENANTRY_PORT: Type.String({ pattern: port }),
+  TENANTRY_SHARED_PORT: Type.Optional(Type.String({ pattern: '^[01]$' })),
   TENANTRY_INTERNAL_HOST: Type.String({ minLength: 1 }),
   TENANTRY_INTERNAL_PORT: Type.String({ pattern: port }),
   TENANTRY_POSTGRES_PORT: Type.Optional(Type.String({ pattern: port })),
@@ -65,6 +66,8 @@ export interface Config {
   /** The address that the public server listens on. */
   readonly host: string
   readonly port: number
+  /** Whether other gateways listen on that port, too. */
+  readonly isPortShared: boolean
   /** The address that the other parts call: the loopback address, unless they are on other machines or in containers. */
   readonly internalHost: string
   readonly internalPort: number
@@ -115,6 +118,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
   return Object.freeze({
     host: given.TENANTRY_HOST,
     port: Number(given.TENANTRY_PORT),
+    isPortShared: given.TENANTRY_SHARED_PORT === '1',
     internalHost: given.TENANTRY_INTERNAL_HOST,
     internalPort: Number(given.TENANTRY_INTERNAL_PORT),
     ...postgresOf(given),

@@ -132,7 +132,7 @@ export const rejections = {
     status: 503,
     error: 'unavailable',
     code: 'TOO_MANY_WAITING',
-    message: 'The tenant was paused and is being woken; too many requests wait for that already.',
+    message: 'The tenant is not ready yet, and too many requests wait for it already.',
     retryAfter: 2,
   },
   wakeRejected: {

@@ -36,11 +36,16 @@ import type { Ipv4Range } from './tenants/ipv4-range.ts'
 import { wakeThrough } from './waiting/wake.ts'
 import { WaitingRoom } from './waiting/waiting-room.ts'
 
+/** The part of a stop's time in which long-lived connections end. */
+const liveShare = 0.8
+
 /** The settings of a gateway, and its dependencies such as time and randomness. */
 export interface GatewayOptions {
   host: string
   /** The public port; 0 selects a free one, for tests. */
   port: number
+  /** Whether other gateways listen on the public port, too; false by default. */
+  isPortShared?: boolean
   internalHost: string
   internalPort: number
   /**
@@ -136,7 +141,10 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const { log, controlUrl, internalToken, fetch } = options
   const limits = { ...defaultLimits, ...options.limits }
   const upstreams = new Upstreams(limits, options.elapsed)
-  const live = new LiveConnections()
+  const live = new LiveConnections((tenantId) => {
+    const phase = routes.get(tenantId)?.phase ?? 'deleted'
+    return phase !== 'deleted' && phase !== 'suspended' && !quota.isSpent(tenantId)
+  })
   const tokens = new RuntimeTokens(internalToken)
   const { meter } = metering
   const onError = (error: Error) => log.warn({ err: error }, error.message)
@@ -163,7 +171,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     ...(options.leaseTimeout === undefined ? {} : { timeout: options.leaseTimeout }),
   })
   leases.load()
-  const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now })
+  const quota = new Quota({ leases, elapsed: options.elapsed, now: options.now, controlNow: metering.controlNow })
   const waiting = new WaitingRoom({ limits, wake: wakeThrough(control), onError })
   const routes = new RouteTable({
     url: `${controlUrl}${internalPaths.watchRoutes}`,
@@ -176,12 +184,16 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     },
     onRuntimes: (added, removed) => upstreams.changed(added, removed),
     onUnserved: (tenantId, isGone) => {
-      live.endOf(tenantId)
+      live.endUnserved(tenantId)
       leases.slots.reject(tenantId)
       if (isGone) meter.evict(tenantId)
     },
     onChanged: (tenantId, route) => {
       quota.changed(tenantId, route)
+      if (quota.isSpent(tenantId)) {
+        live.endOf(tenantId)
+        leases.slots.reject(tenantId)
+      }
       waiting.changed(tenantId, route)
     },
     onError,
@@ -279,6 +291,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   })
   const metrics = createMetrics({
     bounds: () => readBounds(sources),
+    totals: metering.totals,
     closed: () => table.closedForOthers,
     certificateExpiresAt: () => certificate?.current.expiresAt,
   })
@@ -318,7 +331,13 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     if (postgresProxy !== undefined) bounds.apply('postgres', postgresProxy.server, limits.tenantSqlConnections)
   }
   const listening = await listenOnAll([
-    { server: publicServer, host: options.host, port: options.port, isPublic: true },
+    {
+      server: publicServer,
+      host: options.host,
+      port: options.port,
+      isPublic: true,
+      isShared: options.isPortShared ?? false,
+    },
     { server: internalServer, host: options.internalHost, port: options.internalPort },
     postgresProxy && { server: postgresProxy.server, host: options.host, port: postgresProxy.port, isPublic: true },
     egressProxy && { server: egressProxy.server, host: options.internalHost, port: options.egress?.port ?? 0 },
@@ -344,7 +363,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     waiting.close()
     void postgresListening?.close()
     postgresProxy?.close()
-    await closeWithin(publicServer, publicListening, grace, () => live.endAll())
+    await closeWithin(publicServer, publicListening, grace, () => live.endAll(grace * liveShare))
     egressProxy?.close()
     internalServer.close()
     internalServer.closeAllConnections()

@@ -14,6 +14,8 @@ interface Listener {
   port: number
   /** Whether any client may connect, so that many connections may be opened at once. */
   isPublic?: boolean
+  /** Whether other gateways listen on the public port, too. */
+  isShared?: boolean
 }
 
 /**

@@ -2,11 +2,12 @@
 //
 //   secrets/     master-key, internal-token, postgres-password, platform-key   (0700, files 0600)
 //   postgres/    the Postgres of the tenants' homes   control-database/   the Postgres of the control database
-//   sockets/     the sockets of both, for the services only   (0700)
-//   runtime/     blobs and the last manifests         gateway/   the last routes
+//   sockets/     the sockets of both, and of the host of tenants' services, for the services only   (0700)
+//   runtime/     blobs and the last manifests         gateway/, gateway-1/ and so on   the last routes, counts and leases
 //   compiled/    the services' code, compiled by Node: they start sooner with it
 //   backups/     backups of tenants, unless the operator chooses another directory
 //   run/         records of running processes         lock       process that runs them
+//   containers/  services of tenants with a database of their own, and their data   s/   sockets of their Postgres servers
 //   ports.json, regions.json, installation.json
 import { randomBytes } from 'node:crypto'
 import { chmod, mkdir, readFile } from 'node:fs/promises'
@@ -25,7 +26,6 @@ export interface DataDirectory {
   /** Directory of the Unix sockets of both. Only the services can enter it: no tenant, and no function of one. */
   sockets: string
   runtime: string
-  gateway: string
   /** Directory of compiled code, which Node creates again if it is missing. */
   compiled: string
   /** Directory of backups, unless the operator chooses another one. */
@@ -55,7 +55,6 @@ export async function prepareDataDirectory(
     controlDatabase: join(root, 'control-database'),
     sockets: join(root, 'sockets'),
     runtime: join(root, 'runtime'),
-    gateway: join(root, 'gateway'),
     compiled: join(root, 'compiled'),
     backups: join(root, 'backups'),
     run: join(root, 'run'),

@@ -12,16 +12,21 @@ import { Supervisor } from './process/supervisor.ts'
 import { setOwner, serviceIdentity, type Identity } from './process/unprivileged.ts'
 import { ensureControlDatabase } from './control-database.ts'
 import { prepareDataDirectory, readText, writeAtomically } from './data-directory.ts'
-import { waitForGateway } from './gateway-sync.ts'
+import { endFormerGateways, type FormerGateway } from './former-gateways.ts'
+import { createGatewayDirectories, formerGateways } from './gateway-directories.ts'
+import { waitForGateways } from './gateway-sync.ts'
 import { parseOptions, usage, UsageError, type LocalOptions } from './options.ts'
 import { openLog, openOutput } from './output.ts'
 import { directoriesOf, passedSettings } from './passed-settings.ts'
-import { choosePorts, PortTaken } from './ports.ts'
+import { choosePorts, PortTaken, sparePorts } from './ports.ts'
 import { postgresServers, writeAccessFiles } from './postgres-servers.ts'
+import { openTenantServices } from './tenant-services.ts'
 import { recoverControlDatabase, restoreTenants } from './recover.ts'
 import {
   controlPlaneService,
+  controlPlaneStopOrder,
   gatewayService,
+  gatewayServices,
   postgresServices,
   runtimeServices,
   type ServiceOptions,
@@ -38,6 +43,7 @@ const log = options.json
 const stopping = new AbortController()
 const expedite = new AbortController()
 let supervisor: Supervisor | undefined
+let openingTenantServices: ReturnType<typeof openTenantServices> | undefined
 let release: (() => Promise<void>) | undefined
 // SIGHUP: the terminal was closed.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
@@ -67,7 +73,7 @@ try {
 }
 
 async function start(options: LocalOptions): Promise<void> {
-  const { data: root, port, runtimes, domain, json, logLevel, watch } = options
+  const { data: root, port, runtimes, gateways, warmHomes, domain, json, logLevel, watch } = options
   const begin = performance.now()
   const identity = await serviceIdentity()
   const data = await prepareDataDirectory(root, identity, options.recover)
@@ -81,11 +87,27 @@ async function start(options: LocalOptions): Promise<void> {
   supervisor = running
   await running.endOrphans()
 
-  const ports = await choosePorts(join(root, 'ports.json'), port, runtimes)
+  await createGatewayDirectories(root, gateways, identity)
+  const portsFile = join(root, 'ports.json')
+  const ports = await choosePorts(portsFile, port, { runtimes, gateways })
+  const gatewayUrls = ports.gatewayInternals.map((internal) => `http://127.0.0.1:${internal}`)
   const binaries = await postgresBinaries()
   const [postgresPassword] = readPasswordFile(data.secrets.postgresPassword, 'secrets/postgres-password')
   await createBackupDirectory(identity)
   const directories = await directoriesOf(passed)
+  // A stop closes only what it finds open or opening.
+  stopping.signal.throwIfAborted()
+  openingTenantServices = openTenantServices({
+    data,
+    binaries,
+    identity,
+    ports,
+    gatewayUrl: gatewayUrls[0] ?? '',
+    logLevel,
+    runtimeSettings: passed.runtime,
+    log,
+  })
+  const tenantServices = await openingTenantServices
   const servers = postgresServers(data, postgresPassword, runtimes)
   const services: ServiceOptions = { data, ports, domain, logLevel, watch, servers, passed, directories }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
@@ -100,7 +122,9 @@ async function start(options: LocalOptions): Promise<void> {
     database_host: `127.0.0.1:${passed.gateway['TENANTRY_POSTGRES_PORT'] ?? ports.postgres}`,
     // The position of a runtime is its number.
     runtime_urls: ports.runtimes.map((runtime) => `http://127.0.0.1:${runtime}`),
-    gateway_internal_urls: [`http://127.0.0.1:${ports.gatewayInternal}`],
+    warm_homes: warmHomes,
+    gateway_internal_urls: gatewayUrls,
+    processes: tenantServices?.settings,
   }
   await writeAtomically(join(root, 'regions.json'), JSON.stringify([region]), 0o600, identity)
 
@@ -112,9 +136,9 @@ async function start(options: LocalOptions): Promise<void> {
   if ((await initialiseDataDirectory({ ...access, directory: homes.directory, template })) === 'created')
     log.info('The database was created.')
   await Promise.all([homes, controlDatabase].map((server) => writeAccessFiles(server, identity)))
-  // Runtimes and gateway can start before the control plane: they wait for it, or continue with stored data.
+  // Runtimes and gateways can start before the control plane: they wait for it, or continue with stored data.
   const others = Promise.all(
-    [...runtimeServices(services), gatewayService(services)].map((service) => running.start(service)),
+    [...runtimeServices(services), ...gatewayServices(services)].map((service) => running.start(service)),
   )
   // This failure is reported below, after one of Postgres.
   others.catch(() => undefined)
@@ -134,7 +158,15 @@ async function start(options: LocalOptions): Promise<void> {
   const since = new Date()
   await running.start(controlPlane)
   await others
-  await waitForGateway(urls.gateway, stopping.signal)
+  await waitForGateways(gatewayUrls, stopping.signal)
+  const former = await formerGatewaysOf(services, portsFile)
+  await endFormerGateways(former, {
+    root,
+    supervisor: running,
+    signal: stopping.signal,
+    expedite: expedite.signal,
+    log,
+  })
 
   if (options.recover !== undefined && !(await restoreTenants(program, urls.control, data.secrets.platformKey, since)))
     log.error('Some tenants were not restored. Start with --recover again after you have removed the cause.')
@@ -152,6 +184,18 @@ async function start(options: LocalOptions): Promise<void> {
       `${JSON.stringify({ control_url: urls.control, gateway_url: urls.gateway, platform_key: platformKey, data: root })}\n`,
     )
   else standardOutput.write(welcome({ urls, platformKey, keyFile: data.secrets.platformKey, firstRun }))
+}
+
+/** Returns the gateways that an earlier start had in addition, at ports of their own. */
+async function formerGatewaysOf(services: ServiceOptions, portsFile: string): Promise<FormerGateway[]> {
+  const { data, ports } = services
+  const numbers = await formerGateways(data.root, ports.gatewayInternals.length)
+  const spare = await sparePorts(portsFile, ports, 2 * numbers.length)
+  return numbers.map((number, at) => {
+    const [port = 0, internalPort = 0] = spare.slice(2 * at)
+    const service = gatewayService(services, { number, port, internalPort, isPortShared: false })
+    return { number, service, url: `http://127.0.0.1:${internalPort}` }
+  })
 }
 
 function welcome({
@@ -203,6 +247,13 @@ async function endWithError(error: ConfigurationError): Promise<void> {
 /** Stops the installation. @param reason last line of the log, unless a signal caused the stop */
 async function stop(code: number, reason?: string): Promise<void> {
   try {
+    await supervisor?.stop(expedite.signal, controlPlaneStopOrder)
+    // The start reports why they could not be opened.
+    const tenantServices = await openingTenantServices?.catch(() => undefined)
+    await tenantServices?.close(expedite.signal).catch((error: unknown) => {
+      log.error({ err: error }, "Not all of the tenants' services could be stopped.")
+      code = 1
+    })
     await supervisor?.stop(expedite.signal)
     await release?.()
     log.info('The installation has stopped.')

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { maxRuntimes } from '@tenantry/contract'
+import { defaultGateways, defaultRuntimes, maxGateways } from './default-counts.ts'
 
 export interface LocalOptions {
   /** Whether standard output receives one JSON line when ready, and nothing else. */
@@ -11,6 +12,10 @@ export interface LocalOptions {
   port: number | undefined
   /** Number of runtimes that share the tenants. */
   runtimes: number
+  /** Number of gateways, which share the public port. */
+  gateways: number
+  /** Number of shared tenants' homes that are made in advance. */
+  warmHomes: number
   domain: string
   logLevel: string
   /** Whether a service restarts when its code changes. */
@@ -23,7 +28,9 @@ export const usage = `npm start -- [options]
 
   --data DIR        directory of all data (default .tenantry)
   --port N          the control plane's port; the gateway takes the next (default 4400, or the next free one)
-  --runtimes N      number of runtimes that share the tenants, 1 to ${maxRuntimes} (default 2, or 1 on a single core)
+  --runtimes N      number of runtimes that share the tenants, 1 to ${maxRuntimes} (default: by the number of cores)
+  --gateways N      number of gateways that share the public port, 1 to ${maxGateways} (default: by the number of cores)
+  --warm-homes N    number of homes that are created in advance for new tenants, 0 to 200 (default 10)
   --domain NAME     tenants are NAME.DOMAIN (default localhost)
   --log-level L     fatal, error, warn, info, debug or trace (default info)
   --respawn         start the installation again when its own process is killed; not needed with systemd
@@ -53,6 +60,8 @@ export function parseOptions(args: string[], { cwd, cores }: Machine): LocalOpti
         data: { type: 'string', default: '.tenantry' },
         port: { type: 'string' },
         runtimes: { type: 'string' },
+        gateways: { type: 'string' },
+        'warm-homes': { type: 'string', default: '10' },
         domain: { type: 'string', default: 'localhost' },
         'log-level': { type: 'string', default: 'info' },
         watch: { type: 'boolean', default: false },
@@ -68,12 +77,21 @@ export function parseOptions(args: string[], { cwd, cores }: Machine): LocalOpti
   if (port !== undefined && (!Number.isInteger(port) || port < 1 || port > 65_534)) {
     throw new UsageError(`Invalid --port "${values.port ?? ''}". Allowed: a whole number from 1 to 65534.`)
   }
-  const runtimes = values.runtimes === undefined ? Math.min(cores, 2) : Number(values.runtimes)
+  const runtimes = values.runtimes === undefined ? defaultRuntimes(cores) : Number(values.runtimes)
   if (!Number.isInteger(runtimes) || runtimes < 1 || runtimes > maxRuntimes) {
     throw new UsageError(
       `Invalid --runtimes "${values.runtimes ?? ''}". Allowed: a whole number from 1 to ${maxRuntimes}.`,
     )
   }
+  const gateways = values.gateways === undefined ? defaultGateways(cores) : Number(values.gateways)
+  if (!Number.isInteger(gateways) || gateways < 1 || gateways > maxGateways) {
+    throw new UsageError(
+      `Invalid --gateways "${values.gateways ?? ''}". Allowed: a whole number from 1 to ${maxGateways}.`,
+    )
+  }
+  const warmHomes = Number(values['warm-homes'])
+  if (!Number.isInteger(warmHomes) || warmHomes < 0 || warmHomes > 200)
+    throw new UsageError(`Invalid --warm-homes "${values['warm-homes']}". Allowed: a whole number from 0 to 200.`)
   if (!/^[a-z0-9.-]+$/i.test(values.domain))
     throw new UsageError(`Invalid --domain "${values.domain}". Allowed: a host name.`)
   if (!['fatal', 'error', 'warn', 'info', 'debug', 'trace'].includes(values['log-level'])) {
@@ -86,6 +104,8 @@ export function parseOptions(args: string[], { cwd, cores }: Machine): LocalOpti
     data: resolve(cwd, values.data),
     port,
     runtimes,
+    gateways,
+    warmHomes,
     domain: values.domain,
     logLevel: values['log-level'],
     watch: values.watch,

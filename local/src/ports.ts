@@ -20,15 +20,22 @@ function firstInternalPort(file: string): number {
 /**
  * Chooses the ports.
  * @param requested the control plane's port from the command line
- * @param runtimes number of runtimes, each of which has a port
+ * @param counts number of runtimes and of gateways, each of which has a port
  * @throws PortTaken if a requested port is not free, with the program that uses it and the remedy
  */
-export async function choosePorts(file: string, requested: number | undefined, runtimes: number): Promise<Ports> {
+export async function choosePorts(
+  file: string,
+  requested: number | undefined,
+  { runtimes, gateways }: { runtimes: number; gateways: number },
+): Promise<Ports> {
   const before = await rememberedPorts(file)
   const taken = new Set<number>()
+  const remembered = Object.values(before ?? {}).flat()
   const choose = async (wanted: number | undefined, from: number) => {
     const port =
-      wanted !== undefined && !taken.has(wanted) && (await isFree(wanted)) ? wanted : await nextFree(from, taken)
+      wanted !== undefined && !taken.has(wanted) && (await isFree(wanted))
+        ? wanted
+        : await nextFree(from, new Set([...taken, ...remembered]))
     taken.add(port)
     return port
   }
@@ -38,14 +45,39 @@ export async function choosePorts(file: string, requested: number | undefined, r
   const control = await choose(requested ?? before?.control, requested ?? defaultPort)
   const gateway = await choose(requested === undefined ? (before?.gateway ?? control + 1) : requested + 1, control + 1)
   const internal = (wanted: number | undefined) => choose(wanted, firstInternalPort(file))
-  const gatewayInternal = await internal(before?.gatewayInternal)
+  const gatewayInternals = [await internal(before?.gatewayInternals[0])]
   const postgres = await internal(before?.postgres)
-  // These come last, so that a further runtime takes none of the other ports.
+  // The addresses of tenants' own services are others than 127.0.0.1, where these ports stay free.
+  const tenantPostgres = await internal(before?.tenantPostgres)
+  const tenantRuntime = await internal(before?.tenantRuntime)
+  // These come last, so that a further runtime or gateway takes none of the other ports.
   const runtimePorts: number[] = []
   for (let number = 0; number < runtimes; number++) runtimePorts.push(await internal(before?.runtimes[number]))
-  const ports: Ports = { control, gateway, gatewayInternal, runtimes: runtimePorts, postgres }
+  for (let number = 1; number < gateways; number++)
+    gatewayInternals.push(await internal(before?.gatewayInternals[number]))
+  const ports: Ports = {
+    control,
+    gateway,
+    gatewayInternals,
+    runtimes: runtimePorts,
+    postgres,
+    tenantPostgres,
+    tenantRuntime,
+  }
   await writeAtomically(file, JSON.stringify(ports), 0o644, undefined)
   return ports
+}
+
+/** Returns free ports that the installation does not use, for services that run for a moment only. */
+export async function sparePorts(file: string, ports: Ports, count: number): Promise<number[]> {
+  const taken = new Set(Object.values(ports).flat())
+  const spare: number[] = []
+  while (spare.length < count) {
+    const port = await nextFree(firstInternalPort(file), taken)
+    taken.add(port)
+    spare.push(port)
+  }
+  return spare
 }
 
 async function requireFree(port: number): Promise<void> {
@@ -60,19 +92,30 @@ async function requireFree(port: number): Promise<void> {
 const StoredPorts = Type.Object({
   control: Type.Integer(),
   gateway: Type.Integer(),
-  gatewayInternal: Type.Integer(),
+  /** Port of the only gateway in files of earlier versions. */
+  gatewayInternal: Type.Optional(Type.Integer()),
+  gatewayInternals: Type.Optional(Type.Array(Type.Integer())),
   /** Port of the only runtime in files of earlier versions. */
   runtime: Type.Optional(Type.Integer()),
   runtimes: Type.Optional(Type.Array(Type.Integer())),
   postgres: Type.Integer(),
+  tenantPostgres: Type.Optional(Type.Integer()),
+  tenantRuntime: Type.Optional(Type.Integer()),
 })
 
-async function rememberedPorts(file: string): Promise<Ports | undefined> {
+/** The ports of the last start. Files of earlier versions lack some. */
+type RememberedPorts = Omit<Ports, 'tenantPostgres' | 'tenantRuntime'> & Partial<Ports>
+
+function listOf(port: number | undefined): number[] {
+  return port === undefined ? [] : [port]
+}
+
+async function rememberedPorts(file: string): Promise<RememberedPorts | undefined> {
   try {
     const value: unknown = JSON.parse(await readText(file))
     if (!Value.Check(StoredPorts, value)) return undefined
-    const { runtime, runtimes = runtime === undefined ? [] : [runtime], ...others } = value
-    return { ...others, runtimes }
+    const { runtime, runtimes = listOf(runtime), gatewayInternal, gatewayInternals, ...others } = value
+    return { ...others, runtimes, gatewayInternals: gatewayInternals ?? listOf(gatewayInternal) }
   } catch {
     return undefined
   }

@@ -6,6 +6,7 @@ import { userInfo } from 'node:os'
 import pg from 'pg'
 import { connected } from '../../control-plane/src/platform/single-connection.ts'
 import { readPasswordFile, SuperuserUrl } from '../../control-plane/src/platform/superuser-url.ts'
+import { sharedServerSettings } from '../../control-plane/src/stacks/index.ts'
 import { writeAtomically, type DataDirectory } from './data-directory.ts'
 import { postgresArguments, removeRemains, type PostgresBinaries } from './process/postgres-files.ts'
 import { socketFile, socketPorts, socketUrl, type SocketServer } from './process/postgres-socket.ts'
@@ -60,10 +61,7 @@ export function postgresServers(data: DataDirectory, password: string, runtimes:
         // Tenants' own logins use the remaining connections.
         reserved_connections: String(reservedConnections),
         temp_file_limit: '1GB',
-        // The table has room for 242,000 locked objects in 52 MB: what 120 homes hold that lock 2,000 tables each.
-        max_locks_per_transaction: '1024',
-        // A query ends soon after its client has left.
-        client_connection_check_interval: '1s',
+        ...sharedServerSettings,
       },
     },
     controlDatabase: {

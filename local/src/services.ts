@@ -7,21 +7,30 @@ import { socketUrl } from './process/postgres-socket.ts'
 import type { ProcessService } from './process/supervisor.ts'
 import { controlDatabase } from './control-database.ts'
 import type { DataDirectory } from './data-directory.ts'
+import { gatewayName } from './gateway-directories.ts'
 import type { PassedSettings } from './passed-settings.ts'
 import { postgresService, runtimeConnections, type PostgresServer, type PostgresServers } from './postgres-servers.ts'
 
 export interface Ports {
   control: number
+  /** The public port of the gateways, which share it. */
   gateway: number
-  gatewayInternal: number
+  /** Ports of the gateways' internal listeners, by their numbers. */
+  gatewayInternals: number[]
   /** Ports of the runtimes, by their numbers. */
   runtimes: number[]
-  /** Port of the gateway's Postgres proxy. */
+  /** Port of the Postgres proxy, which the first gateway has. */
   postgres: number
+  /** Ports of tenants' own services, on addresses that each tenant has for itself. */
+  tenantPostgres: number
+  tenantRuntime: number
 }
 
 /** Stop order from the entry point inwards, so that each service can send its last data to the next ones. */
 const stopOrder = ['gateway', 'runtime', 'control-plane', 'postgres', 'control-database'] as const
+
+/** Position of the control plane, after which tenants' own services are stopped. */
+export const controlPlaneStopOrder = stopOrder.indexOf('control-plane')
 type Kind = (typeof stopOrder)[number]
 
 const project = fileURLToPath(new URL('../../', import.meta.url))
@@ -101,25 +110,52 @@ export function runtimeServices(options: ServiceOptions): ProcessService[] {
   )
 }
 
-export function gatewayService(options: ServiceOptions): ProcessService {
-  const { data, ports } = options
+/** A gateway, and where it listens. */
+interface GatewayListeners {
+  /** The gateway's number. The first one, 0, has the Postgres proxy. */
+  number: number
+  port: number
+  internalPort: number
+  /** Whether other gateways listen on the same port. */
+  isPortShared: boolean
+}
+
+/** Returns the services of the gateways, which share the public port. */
+export function gatewayServices(options: ServiceOptions): ProcessService[] {
+  const { gateway: port, gatewayInternals } = options.ports
+  const isPortShared = gatewayInternals.length > 1
+  return gatewayInternals.map((internalPort, number) =>
+    gatewayService(options, { number, port, internalPort, isPortShared }),
+  )
+}
+
+/** Returns the service of one gateway. */
+export function gatewayService(
+  options: ServiceOptions,
+  { number, port, internalPort, isPortShared }: GatewayListeners,
+): ProcessService {
+  const { data, ports, passed } = options
+  const { TENANTRY_POSTGRES_PORT = String(ports.postgres), ...settings } = passed.gateway
+  const name = gatewayName(number)
   return nodeService(
     options,
     {
-      name: 'gateway',
+      name,
       kind: 'gateway',
       main: 'gateway/src/main.ts',
-      livePort: ports.gatewayInternal,
+      livePort: internalPort,
       directories: options.directories.gateway,
     },
     {
-      TENANTRY_PORT: String(ports.gateway),
-      TENANTRY_INTERNAL_PORT: String(ports.gatewayInternal),
-      TENANTRY_POSTGRES_PORT: String(ports.postgres),
+      TENANTRY_PORT: String(port),
+      ...(isPortShared ? { TENANTRY_SHARED_PORT: '1' } : {}),
+      TENANTRY_INTERNAL_PORT: String(internalPort),
+      ...(number === 0 ? { TENANTRY_POSTGRES_PORT } : {}),
       TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
-      TENANTRY_DATA: data.gateway,
+      TENANTRY_DATA: join(data.root, name),
+      TENANTRY_SOURCE: `gateway-local-${number}`,
       TENANTRY_DOMAIN: options.domain,
-      ...options.passed.gateway,
+      ...settings,
     },
   )
 }

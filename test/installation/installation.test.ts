@@ -190,6 +190,8 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
         // Requests without a control plane would use up what the gateway has leased.
         await fetch(`${installation.controlUrl}/health`)
         await request(installation, tenant, 'GET', '/storage/v1/object/system/kept.txt')
+        const health = (await (await fetch(`${installation.gatewayUrl}/health`)).json()) as Record<string, unknown>
+        if (health['quotas_synced'] !== true) throw new Error('The gateway cannot lease requests yet.')
       })
       await eventually(() => request(installation, tenant, 'POST', '/functions/v1/invoke/greet', '{}'))
       await checkServes(t, installation, tenant, `${service} killed`)

@@ -3,14 +3,12 @@
 import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { chmod, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { controlDatabase } from '#local/control-database.ts'
-import { socketPorts, socketUrl } from '#local/process/postgres-socket.ts'
 import { effort } from '#test/support/effort.ts'
-import { startInstallation, type Installation } from '#test/support/installation.ts'
+import { controlSql, startInstallation, type Installation } from '#test/support/installation.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { month, prices } from './support/billed-month.ts'
@@ -59,12 +57,6 @@ async function request(
   })
   if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
   return response
-}
-
-async function controlSql({ data }: Installation, text: string): Promise<Record<string, unknown>[]> {
-  const password = (await readFile(join(data, 'secrets/postgres-password'), 'utf8')).trim()
-  const server = { sockets: join(data, 'sockets'), port: socketPorts.controlDatabase, password }
-  return query(socketUrl(server, controlDatabase), text)
 }
 
 async function createTenant(installation: Installation, name: string): Promise<Owner> {

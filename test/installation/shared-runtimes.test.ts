@@ -7,6 +7,7 @@ import { runtimeOf } from '@tenantry/contract'
 import t, { type Test } from 'tap'
 import { command } from '#test/functions/support/wasm.ts'
 import { effort } from '#test/support/effort.ts'
+import { controlCall } from '#test/support/control-call.ts'
 import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
 import { until } from '#test/support/until.ts'
 
@@ -23,22 +24,12 @@ interface Tenant {
 
 let installation: Installation
 
-async function control(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
-  const response = await fetch(`${installation.controlUrl}${path}`, {
-    method,
-    headers: {
-      authorization: `Bearer ${installation.platformKey}`,
-      'content-type': 'application/json',
-      prefer: 'wait=30',
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  })
-  if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`)
-  return (await response.json()) as Record<string, unknown>
-}
-
 async function createTenant(name: string): Promise<Tenant> {
-  const { tenant_id: id, keys } = await control('POST', '/v1/tenants', { name, plan: 'Enterprise', region: 'local' })
+  const { tenant_id: id, keys } = await controlCall(installation, 'POST', '/v1/tenants', {
+    name,
+    plan: 'Enterprise',
+    region: 'local',
+  })
   const { secret_key: key } = keys as { secret_key: string }
   return { id: String(id), name, key, statuses: new Map(), invocations: 0 }
 }
@@ -97,7 +88,7 @@ async function checkUsage(t: Test, tenant: Tenant, when: string): Promise<void> 
   const sent = [...tenant.statuses.values()].reduce((sum, count) => sum + count, 0)
   let found: unknown
   const read = async () => {
-    const { resources } = (await control('GET', `/v1/tenants/${tenant.id}/usage`)) as {
+    const { resources } = (await controlCall(installation, 'GET', `/v1/tenants/${tenant.id}/usage`)) as {
       resources: { api_requests: { count: number; rejected: number }; functions: { invocations: number } }
     }
     const { api_requests: requests, functions } = resources

@@ -1,39 +1,39 @@
-// The ports of an installation remain the same, also when the number of runtimes changes and after an upgrade.
+// The ports of an installation remain the same, also when the numbers of runtimes and gateways change and after an upgrade.
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { choosePorts } from '#local/ports.ts'
-import { parseOptions } from '#local/options.ts'
+import { choosePorts, sparePorts } from '#local/ports.ts'
 
-t.test('Ports are chosen again, one for each runtime', async (t) => {
+t.test('Ports are chosen again, one for each runtime and each gateway', async (t) => {
   const file = join(t.testdir({}), 'ports.json')
-  const first = await choosePorts(file, undefined, 2)
-  t.equal(first.runtimes.length, 2)
-  const all = ({ runtimes, ...others }: typeof first) => [...runtimes, ...Object.values(others)]
-  t.equal(new Set(all(first)).size, 6, 'all differ')
-  t.same(await choosePorts(file, undefined, 2), first)
-  const third = await choosePorts(file, undefined, 3)
-  t.same({ ...third, runtimes: third.runtimes.slice(0, 2) }, first)
-  t.equal(new Set(all(third)).size, 7)
-  const { runtimes, ...others } = first
-  t.same(await choosePorts(file, undefined, 1), { ...others, runtimes: runtimes.slice(0, 1) })
-  t.same(JSON.parse(await readFile(file, 'utf8')), { ...others, runtimes: runtimes.slice(0, 1) })
+  const choose = (runtimes: number, gateways: number) => choosePorts(file, undefined, { runtimes, gateways })
+  const first = await choose(2, 2)
+  const { runtimes, gatewayInternals, ...others } = first
+  t.same([runtimes.length, gatewayInternals.length], [2, 2])
+  const all = (ports: typeof first) => new Set(Object.values(ports).flat())
+  t.equal(all(first).size, 9, 'all differ')
+  t.same(await choose(2, 2), first)
+  const third = await choose(3, 3)
+  t.same(
+    { ...third, runtimes: third.runtimes.slice(0, 2), gatewayInternals: third.gatewayInternals.slice(0, 2) },
+    first,
+  )
+  t.equal(all(third).size, 11)
+  const spare = await sparePorts(file, third, 2)
+  t.equal(new Set([...all(third), ...spare]).size, 13, 'spare ports are others')
+  const single = { ...others, runtimes: runtimes.slice(0, 1), gatewayInternals: gatewayInternals.slice(0, 1) }
+  t.same(await choose(1, 1), single)
+  t.same(JSON.parse(await readFile(file, 'utf8')), single)
 })
 
-t.test('The file of an earlier version with one runtime is read', async (t) => {
+t.test('The file of an earlier version with one runtime and one gateway is read', async (t) => {
   const file = join(t.testdir({}), 'ports.json')
-  const { runtimes, ...others } = await choosePorts(file, undefined, 1)
-  const [runtime] = runtimes
-  await writeFile(file, JSON.stringify({ ...others, runtime }))
-  const ports = await choosePorts(file, undefined, 2)
-  t.same({ ...ports, runtimes: ports.runtimes.slice(0, 1) }, { ...others, runtimes })
-})
-
-t.test('Two runtimes are the default, and one on a single core', async (t) => {
-  const runtimes = (args: string[], cores: number) => parseOptions(args, { cwd: '/', cores })?.runtimes
-  t.same([runtimes([], 1), runtimes([], 2), runtimes([], 64), runtimes(['--runtimes', '8'], 1)], [1, 2, 2, 8])
-  for (const value of ['0', '9', '1.5', 'two', ''])
-    t.throws(() => runtimes(['--runtimes', value], 2), {
-      message: `Invalid --runtimes "${value}". Allowed: a whole number from 1 to 8.`,
-    })
+  const first = await choosePorts(file, undefined, { runtimes: 1, gateways: 1 })
+  const { runtimes, gatewayInternals, ...others } = first
+  await writeFile(file, JSON.stringify({ ...others, runtime: runtimes[0], gatewayInternal: gatewayInternals[0] }))
+  const ports = await choosePorts(file, undefined, { runtimes: 2, gateways: 2 })
+  t.same(
+    { ...ports, runtimes: ports.runtimes.slice(0, 1), gatewayInternals: ports.gatewayInternals.slice(0, 1) },
+    first,
+  )
 })

@@ -1,5 +1,5 @@
 // The supervisor with real processes: it restarts what dies, whatever the processes write and however they end.
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ConfigurationError } from '@tenantry/contract'
@@ -284,6 +284,39 @@ t.test('Services of one stop order are stopped at the same time', { timeout: 60_
   await scene.supervisor.stop(new AbortController().signal)
   t.equal(scene.lines.filter(hasText('ended')).length, 2, 'none was killed')
 })
+
+t.test(
+  'A service that is ended gets one signal, also when all are stopped meanwhile',
+  { timeout: 60_000 },
+  async (t) => {
+    const scene = await openScene(t)
+    const never = new AbortController().signal
+    await scene.supervisor.end('unknown', never)
+    const directory = await mkdtemp(join(tmpdir(), 'tenantry-supervisor-'))
+    t.teardown(() => rm(directory, { recursive: true, force: true }))
+    const script = `const { existsSync } = require('node:fs')
+    const end = () => { if (existsSync(process.argv[1])) { console.log('ended'); process.exit(0) } }
+    process.on('SIGTERM', () => { console.log('signal'); setInterval(end, 10) })
+    setInterval(() => {}, 1000)
+    console.log('running ' + process.pid)`
+    await scene.supervisor.start(
+      shell('one', '', {
+        command: process.execPath,
+        args: ['-e', script, join(directory, 'go')],
+        stopMilliseconds: 30_000,
+      }),
+    )
+    await scene.running()
+    const ended = scene.supervisor.end('one', never)
+    await scene.until(hasText('signal'))
+    const stopped = scene.supervisor.stop(never)
+    await writeFile(join(directory, 'go'), '')
+    await Promise.all([ended, stopped])
+    t.equal(scene.lines.filter(hasText('signal')).length, 1)
+    t.equal(scene.lines.filter(hasText('ended')).length, 1, 'the service was not killed')
+    t.notOk(scene.lines.some(hasText('A service ended by itself')), 'nor started again')
+  },
+)
 
 t.test('The time limit of a start does not include the time in which a service recovers', async (t) => {
   const readyMilliseconds = 300

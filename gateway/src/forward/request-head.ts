@@ -1,5 +1,5 @@
 // Reads a client's request head strictly, once: rejects contradictions and drops headers that are not for a runtime.
-import { internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
+import { consoleCookie, internalHeaderPrefix, requestIdHeader } from '@tenantry/contract'
 import { rejections, type Rejection } from '../errors.ts'
 import type { Limits } from '../limits.ts'
 
@@ -96,6 +96,11 @@ export function readRequestHead(raw: RawHead, limits: Limits): RequestHead | Rej
         if (value.includes('text/event-stream')) wantsEventStream = true
         headers.push(name, value)
         break
+      case 'cookie': {
+        const cookies = withoutConsoleCookie(value)
+        if (cookies !== '') headers.push(name, cookies)
+        break
+      }
       default:
         if (!notForRuntimes.has(lower) && !lower.startsWith(internalHeaderPrefix)) headers.push(name, value)
     }
@@ -173,4 +178,14 @@ function pathOfAbsolute(url: string, host: string): string | undefined {
   if (match?.[1]?.toLowerCase() !== host.toLowerCase()) return undefined
   const path = match[2] ?? ''
   return path.startsWith('/') ? path : `/${path}`
+}
+
+/** Returns the cookies without the one of the operators' console, which a browser sends to all ports of a host. */
+function withoutConsoleCookie(cookies: string): string {
+  if (!cookies.includes(consoleCookie)) return cookies
+  return cookies
+    .split(';')
+    .filter((pair) => pair.split('=', 1)[0]?.trim() !== consoleCookie)
+    .join(';')
+    .trim()
 }

@@ -104,7 +104,7 @@ function switchingHead(message: IncomingMessage, requestId: string): string {
 
 function joinConnections(call: Call, client: ClientEnd, runtime: ClientEnd, options: UpgradedOptions): void {
   const { meter, gate, live, shares } = options
-  const removeLive = live.add(call.route.tenant_id, () => client.socket.destroy())
+  const removeLive = live.add(call.route.tenant_id, () => client.socket.destroy(), { hasReason: true })
   meter.began()
   meter.opened()
   shares.inProgress++

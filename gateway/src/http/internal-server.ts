@@ -6,6 +6,7 @@ import {
   internalPaths,
   internalTokenHeader,
   isInternalToken,
+  isMetricsToken,
   isTenantId,
   tenantOfToken,
   type AppliedRoute,
@@ -43,11 +44,19 @@ export function createInternalServer(options: InternalServerOptions): Server {
   const server = createServer(settings, (request, response) => {
     request.resume()
     if (request.url === internalPaths.live && request.method === 'GET') {
-      respondInternally(response, 200, { status: 'healthy' })
+      respondInternally(response, 200, {
+        status: 'healthy',
+        routes_synced: options.routes.synced,
+        quotas_synced: options.quota.isSynced,
+        earlier_counts_acknowledged: options.quota.isSettled,
+      })
       return
     }
     const token = request.headers[internalTokenHeader]
-    if (typeof token !== 'string') rejectInternal(response, rejections.internalTokenWrong)
+    if (request.url === metricsPath && isMetricsToken(internalToken, token, request.headers.authorization)) {
+      if (request.method === 'GET') void respondMetrics(response, options.metrics)
+      else rejectInternal(response, rejections.internalMethodNotAllowed)
+    } else if (typeof token !== 'string') rejectInternal(response, rejections.internalTokenWrong)
     else if (isInternalToken(internalToken, token)) serveInstallation(request, response, options)
     else {
       const tenantId = tenantOfToken(internalToken, token)
@@ -70,7 +79,6 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
   const allowedMethod = module === 'data' ? 'DELETE' : 'GET'
   if (method !== allowedMethod) rejectInternal(response, rejections.internalMethodNotAllowed)
   else if (runtimeMatch !== null) void options.relay.requestRuntime(tenantId, allowedMethod, path, response)
-  else if (path === metricsPath) void respondMetrics(response, options.metrics)
   else if (path === internalPaths.activity) respondInternally(response, 200, options.meter.activity())
   else {
     const route = path.startsWith(routePrefix) ? routeOf(path.slice(routePrefix.length), options.routes) : undefined

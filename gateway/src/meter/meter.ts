@@ -1,6 +1,7 @@
 // Turns what the forwarding side reports about tenants' requests into counters.
 import { latencyBounds, type Activity, type TenantActivity } from '@tenantry/contract'
 import type { Group } from '../resolve/group.ts'
+import type { RequestTotals, StatusClass } from '../monitor/request-totals.ts'
 import type { Breakdown, CounterStore } from './counter-store.ts'
 
 /** The meter of one tenant. */
@@ -53,6 +54,8 @@ interface MeterOptions {
   elapsed: () => number
   /** Implements `whenWritten` of TenantMeter. Without a journal, functions are called at once. */
   whenWritten?: (next: () => void) => void
+  /** The totals of all tenants, for the metrics. */
+  totals?: Omit<RequestTotals, 'register'>
 }
 
 export class Meter {
@@ -120,20 +123,24 @@ class MeteredTenant implements TenantMeter {
   }
 
   request(group: Group, method: string, status: number, milliseconds: number): void {
-    const { store } = this.#options
+    const { store, totals } = this.#options
+    totals?.served(classOf(status), milliseconds)
     store.add(this.#id, 'requests', breakdownOf(group, method, status), 1)
     store.add(this.#id, 'latency', { group, bucket: bucketOf(milliseconds) }, 1)
   }
 
   rejected(group: Group, method: string, status: number): void {
+    this.#options.totals?.rejected(classOf(status))
     this.#options.store.add(this.#id, 'rejected_requests', breakdownOf(group, method, status), 1)
   }
 
   quotaRejected(group: Group): void {
+    this.#options.totals?.refused()
     this.#options.store.add(this.#id, 'refused_requests', { group }, 1)
   }
 
   egress(group: Group, bytes: number): void {
+    this.#options.totals?.sent(bytes)
     this.#options.store.add(this.#id, 'egress_bytes', { group }, bytes)
   }
 
@@ -195,7 +202,7 @@ function breakdownOf(group: Group, method: string, status: number): Breakdown {
 }
 
 /** A switch of protocols is a success. */
-function classOf(status: number): string {
+function classOf(status: number): StatusClass {
   if (status < 300) return '2xx'
   if (status < 400) return '3xx'
   return status < 500 ? '4xx' : '5xx'

@@ -2,6 +2,7 @@
 import { join } from 'node:path'
 import { pause } from '@tenantry/contract'
 import type { ControlPlane } from '../control-call.ts'
+import { createRequestTotals } from '../monitor/request-totals.ts'
 import { ControlClock } from './control-clock.ts'
 import { CounterStore } from './counter-store.ts'
 import { Journal } from './journal/journal.ts'
@@ -53,7 +54,8 @@ export async function openMetering(options: MeteringOptions) {
   const store = new CounterStore(clock.now, counterLimit)
   const replays = await earlier(directory, source, onError)
   const journal = new Journal({ directory, source, boot, store, elapsed, onError })
-  const meter = new Meter({ store, now, elapsed, whenWritten: journal.whenWritten })
+  const totals = createRequestTotals()
+  const meter = new Meter({ store, now, elapsed, whenWritten: journal.whenWritten, totals })
   const pusher = new UsagePusher({
     control: { controlUrl, internalToken, fetch },
     source,
@@ -74,6 +76,10 @@ export async function openMetering(options: MeteringOptions) {
   let writes = Promise.resolve()
   return {
     meter,
+    /** The requests of all tenants together, for the metrics. */
+    totals,
+    /** Returns milliseconds since 1970 by the control plane's clock, as its last response reported it. */
+    controlNow: clock.now,
     /** The ID of this start. */
     boot,
     /** Lists the IDs of earlier starts whose counts are not all acknowledged. */

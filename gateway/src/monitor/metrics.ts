@@ -1,6 +1,7 @@
 // Metrics of the gateway, in Prometheus' text format.
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import type { Bound } from './bounds.ts'
+import type { RequestTotals } from './request-totals.ts'
 
 export interface Metrics {
   contentType: string
@@ -11,15 +12,18 @@ export interface Metrics {
 interface MetricSources {
   /** Returns the bounds by name. */
   bounds: () => Record<string, Bound>
+  /** The requests of all tenants together. */
+  totals: Pick<RequestTotals, 'register'>
   /** Returns the number of connections that were closed to make room for others. */
   closed: () => number
   /** Returns the end of the validity of the SQL port's certificate in milliseconds since 1970; undefined without one. */
   certificateExpiresAt: () => number | undefined
 }
 
-export function createMetrics({ bounds, closed, certificateExpiresAt }: MetricSources): Metrics {
+export function createMetrics({ bounds, totals, closed, certificateExpiresAt }: MetricSources): Metrics {
   const registry = new Registry()
   collectDefaultMetrics({ register: registry })
+  totals.register(registry)
   const options = { labelNames: ['bound'], registers: [registry] }
   const used = new Gauge({
     ...options,

@@ -17,7 +17,7 @@ import { greet } from './greeting.ts'
 import { heldSession, type WaitingSession } from './held-session.ts'
 import { SessionSlots, type Leave } from './session-slots.ts'
 import { SessionStart } from './session-start.ts'
-import { readOnlyPacket } from './startup-packet.ts'
+import { movedPacket, readOnlyPacket } from './startup-packet.ts'
 
 interface PostgresProxyOptions {
   /** The port; 0 selects a free one. */
@@ -131,14 +131,16 @@ export class PostgresProxy {
 
   #enter(unauthenticated: UnauthenticatedClient, client: Socket, packet: Buffer, user: string): void {
     if (client.destroyed) return
-    const { routes } = this.#options
+    const { routes, quota } = this.#options
     const tenantId = tenantOfUser(user)
     const route = tenantId === undefined ? undefined : routes.get(tenantId)
     if (tenantId === undefined || route?.postgres === undefined) {
       reject(client, sqlRejections.unknownUser)
       return
     }
-    const rejection = rejectionOfPhase(route)
+    const phase = rejectionOfPhase(route)
+    const rejection =
+      phase === undefined || phase === rejections.tenantWaking ? (quota.gate(route).spent ?? phase) : phase
     if (rejection !== undefined && rejection !== rejections.tenantWaking) {
       reject(client, sqlRejection(rejection))
       return
@@ -189,9 +191,10 @@ export class PostgresProxy {
   #open(login: Login, route: Route): void {
     const { client } = login
     if (client.destroyed) return
-    const { read_only: copies } = route
+    const { read_only: copies, shared_database: shared } = route
     const changed = copies === undefined ? undefined : readOnlyPacket(login.packet, copies)
-    const packet = changed ?? login.packet
+    const moved = shared === undefined ? undefined : movedPacket(login.packet, shared)
+    const packet = changed ?? moved ?? login.packet
     const address = changed === undefined ? route.postgres : copies?.postgres
     if (address === undefined) {
       reject(client, sqlRejections.unknownUser)

@@ -57,6 +57,34 @@ function textsOf(parameters: Buffer): string[] | undefined {
   return texts.pop() === '' && texts.length % 2 === 0 ? texts : undefined
 }
 
+/** Form of the names of databases that several tenants share. */
+const sharedName = /^tenantry_homes_[0-9]+$/
+
+/** Reads the names and values of a login's parameters, in pairs. */
+function pairsOf(packet: Buffer): (readonly [string, string])[] {
+  const texts = textsOf(packet.subarray(headBytes)) ?? []
+  return texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []))
+}
+
+/** Returns the packet with other parameters. */
+function withPairs(packet: Buffer, pairs: readonly (readonly [string, string])[]): Buffer {
+  const rest = Buffer.from(`${pairs.flat().join('\0')}\0\0`, 'latin1')
+  const head = Buffer.from(packet.subarray(0, headBytes))
+  head.writeUInt32BE(headBytes + rest.length)
+  return Buffer.concat([head, rest])
+}
+
+/**
+ * Converts a login to a shared database that the home has left into one to its present database.
+ * @returns undefined if the login is to another database
+ */
+export function movedPacket(packet: Buffer, database: string): Buffer | undefined {
+  const pairs = pairsOf(packet)
+  const named = pairs.findLast(([name]) => name === 'database')?.[1]
+  if (named === undefined || named === database || !sharedName.test(named)) return undefined
+  return withPairs(packet, [...pairs.filter(([name]) => name !== 'database'), ['database', database]])
+}
+
 /**
  * Converts a login to a database's alias for read-only copies into one to the database itself, whose transactions are
  * read-only by default: a copy may become the primary at any time.
@@ -66,19 +94,14 @@ export function readOnlyPacket(
   packet: Buffer,
   { alias, database }: { alias: string; database: string },
 ): Buffer | undefined {
-  const texts = textsOf(packet.subarray(headBytes)) ?? []
-  const pairs = texts.flatMap((name, at) => (at % 2 === 0 ? [[name, texts[at + 1] ?? ''] as const] : []))
+  const pairs = pairsOf(packet)
   // PostgreSQL uses the last of several values.
   if (pairs.findLast(([name]) => name === 'database')?.[1] !== alias) return undefined
-  const changed = [
+  return withPairs(packet, [
     ...pairs.filter(([name]) => name !== 'database'),
     ['database', database],
     ['default_transaction_read_only', 'on'],
-  ]
-  const rest = Buffer.from(`${changed.flat().join('\0')}\0\0`, 'latin1')
-  const head = Buffer.from(packet.subarray(0, headBytes))
-  head.writeUInt32BE(headBytes + rest.length)
-  return Buffer.concat([head, rest])
+  ])
 }
 
 /**

@@ -86,6 +86,11 @@ export class LeaseRenewer {
     return this.#isSynced
   }
 
+  /** Whether the control plane accepted a call that reported no earlier boot with unacknowledged counts. */
+  get isSettled(): boolean {
+    return this.#isSettled
+  }
+
   /** Restores the leases that an earlier boot has persisted. */
   load(): void {
     const { file, now, elapsed } = this.#options

@@ -43,6 +43,23 @@ export function requestsUsedUp(limit: number, used: number, resetIn: number, wal
   }
 }
 
+/**
+ * Returns the rejection of a request of a tenant that has reached its spending limit. The amounts are not public.
+ * @param resetIn milliseconds until the month's end
+ * @param wall milliseconds since 1970
+ */
+export function spendingLimitReached(resetIn: number, wall: number): Rejection {
+  return {
+    status: 402,
+    error: 'payment_required',
+    code: 'SPENDING_LIMIT_REACHED',
+    message: 'The tenant has reached its spending limit of this month.',
+    isQuota: true,
+    retryAfter: seconds(resetIn),
+    detail: { resets_at: new Date(wall + resetIn).toISOString() },
+  }
+}
+
 /** The gateway does not know whether the quota allows the request, so the status is not 429. */
 const unknown = { status: 503, error: 'unavailable', isQuota: true } as const
 

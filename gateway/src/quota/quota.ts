@@ -10,6 +10,7 @@ import {
   rateLimited,
   requestsNotLeased,
   requestsUsedUp,
+  spendingLimitReached,
 } from './quota-rejections.ts'
 import { RateGate } from './rate-gate.ts'
 import type { Slots } from './slots.ts'
@@ -20,6 +21,8 @@ interface QuotaOptions {
   elapsed: () => number
   /** Returns milliseconds since 1970. */
   now: () => number
+  /** Returns milliseconds since 1970 by the control plane's clock. */
+  controlNow: () => number
 }
 
 /** A request or a connection in the queue. One of the two functions is called, once, unless it leaves before. */
@@ -56,6 +59,11 @@ export class Quota {
     return gate
   }
 
+  /** Whether all requests of the tenant are rejected now, because it has reached its spending limit. */
+  isSpent(tenantId: string): boolean {
+    return this.#gates.get(tenantId)?.spent !== undefined
+  }
+
   /** Applies a change of a tenant's route. A tenant that is ready receives its first lease and slots at once. */
   changed(tenantId: string, route: Route | undefined): void {
     const isServed = route?.phase === 'ready'
@@ -74,6 +82,11 @@ export class Quota {
     return this.#options.leases.isSynced
   }
 
+  /** Whether the control plane has all counts of earlier starts of this gateway, and has ended their leases. */
+  get isSettled(): boolean {
+    return this.#options.leases.isSettled
+  }
+
   /** Whether the tenant is served without the control plane. */
   isHeld(tenantId: string): boolean {
     return this.#gates.get(tenantId)?.isHeld === true
@@ -88,6 +101,8 @@ export class TenantGate {
   #rate: RateGate | undefined
   #lease: Lease | undefined
   readonly #slots: Slots
+  /** The end of the time in which the tenant has reached its spending limit, in milliseconds since 1970; 0 for never. */
+  #spentUntil = 0
   #policy = ''
 
   constructor(tenantId: string, options: QuotaOptions) {
@@ -96,7 +111,8 @@ export class TenantGate {
     this.#slots = options.leases.slots.of(tenantId)
   }
 
-  change({ requests_per_month: requests, connections, rate }: RouteLimits): void {
+  change({ requests_per_month: requests, connections, rate, spending_reached_until: spentUntil }: RouteLimits): void {
+    this.#spentUntil = spentUntil === undefined ? 0 : Date.parse(spentUntil)
     const same =
       rate !== null && this.#rate?.limit.per_second === rate.per_second && this.#rate.limit.burst === rate.burst
     if (!same) this.#rate = rate === null ? undefined : new RateGate(rate)
@@ -118,6 +134,13 @@ export class TenantGate {
     return this.#lease?.isHeld !== false && this.#slots.isHeld
   }
 
+  /** The rejection of all requests of a tenant that has reached its spending limit; undefined for another tenant. */
+  get spent(): Rejection | undefined {
+    if (this.#spentUntil === 0) return undefined
+    const wall = this.#options.controlNow()
+    return wall < this.#spentUntil ? spendingLimitReached(this.#spentUntil - wall, wall) : undefined
+  }
+
   /**
    * Admits a request.
    * @param entry creates the entry when the request has to wait
@@ -125,6 +148,8 @@ export class TenantGate {
    * queue
    */
   enter(entry: () => QueueEntry): Rejection | (() => void) | undefined {
+    const { spent } = this
+    if (spent !== undefined) return spent
     const rate = this.#rate
     const lease = this.#lease
     if (rate === undefined && lease === undefined) return undefined

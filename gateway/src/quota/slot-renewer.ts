@@ -1,6 +1,6 @@
 // The connection slots of all tenants with a quota of long-lived connections: which connections may open or wait, and the
 // reports of slots in the calls for leases.
-import type { LeaseResponse, SlotReport } from '@tenantry/contract'
+import type { LeaseResponse, SlotGrant, SlotReport } from '@tenantry/contract'
 import type { Waiter } from './lease.ts'
 import type { TakeOutcome } from './take-outcome.ts'
 import type { PersistedFile, PersistedSlots } from './persisted-lease.ts'
@@ -149,7 +149,7 @@ export class SlotRenewer {
     for (const grant of response.slots) {
       const slots = this.#active.get(grant.tenant_id)
       if (slots === undefined) continue
-      const going = this.#dequeue(slots.granted(grant, reportsByTenant.get(grant.tenant_id)?.open ?? 0, now))
+      const going = this.#dequeue(slots.granted(grant, ownOpen(grant, reportsByTenant.get(grant.tenant_id)), now))
       this.#store(slots)
       for (const waiter of going) waiter.go()
       if (grant.state === 'exhausted') for (const waiter of this.#dequeue(slots.leaveAll())) waiter.exhausted()
@@ -195,4 +195,10 @@ export class SlotRenewer {
     this.#waiting -= waiters.length
     return waiters
   }
+}
+
+/** Returns how many of a grant's open connections are this gateway's: those that it reported, and those that waited. */
+function ownOpen({ held }: SlotGrant, report: SlotReport | undefined): number {
+  if (report === undefined) return 0
+  return report.open + Math.min(report.waiting, Math.max(0, (held ?? report.keep) - report.keep))
 }

@@ -141,11 +141,11 @@ export class Slots {
 
   /**
    * Applies a grant.
-   * @param reportedOpen `open` of the report that this grant responds to
+   * @param ownOpen the number of the grant's open connections that are this gateway's
    * @returns the waiters that may proceed
    */
-  granted({ held, open, state }: SlotGrant, reportedOpen: number, now: number): Waiter[] {
-    this.#openElsewhere = Math.max(0, open - reportedOpen)
+  granted({ held, open, state }: SlotGrant, ownOpen: number, now: number): Waiter[] {
+    this.#openElsewhere = Math.max(0, open - ownOpen)
     if (this.#isReportStale) {
       this.changed = true
       return []

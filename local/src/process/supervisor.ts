@@ -62,6 +62,8 @@ interface Running {
   /** Resolves when the service has stopped. */
   loop: Promise<void>
   exited: Promise<void>
+  /** The stop, once it is requested. */
+  stopped: Promise<void> | undefined
   /** Resolves when all output of the latest process has been read. */
   output: Promise<unknown>
   lastErrorLine: string
@@ -100,6 +102,7 @@ export class Supervisor {
       stopping,
       loop: Promise.resolve(),
       exited: Promise.resolve(),
+      stopped: undefined,
       output: Promise.resolve(),
       lastErrorLine: '',
     }
@@ -136,10 +139,14 @@ export class Supervisor {
     }
   }
 
-  /** Stops all services in their order. `expedite` kills remaining processes. */
-  async stop(expedite: AbortSignal): Promise<void> {
+  /**
+   * Stops all services in their order, or those up to a position in it. `expedite` kills remaining processes. Afterwards,
+   * no service starts.
+   */
+  async stop(expedite: AbortSignal, last = Number.MAX_SAFE_INTEGER): Promise<void> {
     this.#isStopped = true
-    const services = this.#running.splice(0)
+    const services = this.#running.filter(({ service }) => service.stopOrder <= last)
+    this.#running.splice(0, Infinity, ...this.#running.filter((running) => !services.includes(running)))
     const orders = new Set(services.map(({ service }) => service.stopOrder).sort((a, b) => a - b))
     for (const order of orders) {
       const together = services.filter(({ service }) => service.stopOrder === order)
@@ -147,7 +154,21 @@ export class Supervisor {
     }
   }
 
-  async #stop(running: Running, expedite: AbortSignal): Promise<void> {
+  /** Stops one service for good, if it was started. `expedite` kills it. */
+  async end(name: string, expedite: AbortSignal): Promise<void> {
+    const running = this.#running.find(({ service }) => service.name === name)
+    if (running === undefined) return
+    await this.#stop(running, expedite)
+    const at = this.#running.indexOf(running)
+    if (at >= 0) this.#running.splice(at, 1)
+  }
+
+  /** Stops a service, once: a second signal would end it before it has sent its last data. */
+  #stop(running: Running, expedite: AbortSignal): Promise<void> {
+    return (running.stopped ??= this.#stopNow(running, expedite))
+  }
+
+  async #stopNow(running: Running, expedite: AbortSignal): Promise<void> {
     running.stopping.abort()
     const { child, service } = running
     if (child?.pid !== undefined && child.exitCode === null && child.signalCode === null) {
