@@ -1,0 +1,128 @@
+// The dialogs that move a tenant's home to another shared database, and back.
+import { useState } from 'preact/hooks'
+import { call } from '../api/client.ts'
+import type { Operation, SharedDatabase, Tenant } from '../api/types.ts'
+import { useLoad } from '../api/use-load.ts'
+import { wholeNumber } from '../format/numbers.ts'
+import { Confirm } from '../parts/confirm.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { Load } from '../parts/feedback.tsx'
+import { Form, SelectField, TextField, useAction } from '../parts/form.tsx'
+import { limitOf, useSession } from '../session.ts'
+
+interface MoveProps {
+  tenant: Tenant
+  onDone: () => void
+  onClose: () => void
+}
+
+interface MoveHomeProps extends MoveProps {
+  /** The database in which the home is. */
+  database: string
+  /** Whether the last move can be reverted until this one begins. */
+  endsRevert: boolean
+}
+
+const pathOf = ({ tenant_id: id }: Tenant) => `/v1/tenants/${encodeURIComponent(id)}/move`
+
+/** Moves the home to a database that the operator selects, or names if the session may not list them. */
+export function MoveHome(props: MoveHomeProps) {
+  const { tenant, database, onClose } = props
+  const canList = limitOf(useSession()) !== 'tenant'
+  const path = `/v1/regions/${encodeURIComponent(tenant.region)}/databases`
+  const load = useLoad<{ databases: SharedDatabase[] }>(canList ? path : undefined)
+  return (
+    <Dialog title={`Move the home of ${tenant.name}`} onClose={onClose}>
+      {canList ? (
+        <Load load={load} what="shared databases">
+          {({ databases }) => <MoveForm {...props} targets={targetsIn(databases, database)} />}
+        </Load>
+      ) : (
+        <MoveForm {...props} targets={undefined} />
+      )}
+    </Dialog>
+  )
+}
+
+type Target = [name: string, text: string]
+
+/** The other databases of the region with their homes, and the next one, which the move opens. */
+function targetsIn(databases: readonly SharedDatabase[], current: string): Target[] {
+  const next = databases.at(-1)?.name.replace(/\d+$/, (number) => String(Number(number) + 1))
+  return [
+    ...databases
+      .filter(({ name }) => name !== current)
+      .map(({ name, homes, max_homes: max }): Target => [
+        name,
+        `${name}: ${wholeNumber(homes)} of ${wholeNumber(max)} homes`,
+      ]),
+    ...(next === undefined ? [] : [[next, `${next}: a new database`] satisfies Target]),
+  ]
+}
+
+interface MoveFormProps extends MoveHomeProps {
+  /** The databases to select from; undefined if the session may not list them. */
+  targets: Target[] | undefined
+}
+
+function MoveForm({ tenant, database, endsRevert, targets, onDone, onClose }: MoveFormProps) {
+  const action = useAction()
+  const [target, setTarget] = useState(targets?.[0]?.[0] ?? '')
+  return (
+    <Form
+      action={action}
+      submit={['Move the home', 'Starting …']}
+      onCancel={onClose}
+      onSubmit={async () => {
+        await call('POST', pathOf(tenant), { body: { database: target } })
+        onDone()
+        onClose()
+      }}
+    >
+      <div class="prose">
+        <p>
+          The home leaves <code>{database}</code>. The tenant is served meanwhile; its requests wait for some seconds at
+          the end. Keys, files and URL stay. SQL sessions end, and the name of the database in its{' '}
+          <code>database_url</code> changes.
+        </p>
+        {endsRevert && <p>The last move cannot be reverted any more.</p>}
+      </div>
+      {targets === undefined ? (
+        <TextField
+          label="Database"
+          value={target}
+          onInput={setTarget}
+          isRequired
+          hint="A shared database of the region, or the name that follows the last one: it is then opened."
+        />
+      ) : (
+        <SelectField label="Database" value={target} onInput={setTarget} options={targets} />
+      )}
+    </Form>
+  )
+}
+
+interface RevertMoveProps extends MoveProps {
+  /** The move that is reverted. */
+  move: NonNullable<Operation['move']>
+}
+
+/** Returns the home to the database that its last move has left, after a confirmation. */
+export function RevertMove({ tenant, move: { from, to }, onDone, onClose }: RevertMoveProps) {
+  return (
+    <Confirm
+      title={`Return the home to ${from}?`}
+      submit={[`Return the home to ${from}`, 'Starting …']}
+      onClose={onClose}
+      onConfirm={async () => {
+        await call('POST', `${pathOf(tenant)}/revert`)
+        onDone()
+      }}
+    >
+      <p>
+        The home leaves <code>{to}</code>, with everything that the tenant has written since the move. Its requests wait
+        for some seconds, and SQL sessions end. You cannot revert the revert.
+      </p>
+    </Confirm>
+  )
+}
