@@ -7,8 +7,17 @@ export interface Figure {
   floor?: number
   /** Value divided by floor. */
   ratio?: number
-  /** The best result of another service of this kind, measured at another time on a machine of the same size. */
+  /**
+   * The result of another service of this kind: measured in the same run if `peerParts` names the service; otherwise the
+   * best one at another time on a machine of the same size.
+   */
   peer?: number
+  /** The parts of the value, for the table. */
+  parts?: string
+  /** The parts of the peer's value, or the name of the peer, for the table. */
+  peerParts?: string
+  /** Spread of the rounds in per cent: the greater one of the value's and the peer's. */
+  noise?: number
   /** The goal in words, for the table. */
   target?: string
 }
@@ -32,18 +41,32 @@ export function noise(values: readonly number[]): number {
   return (100 * (Math.max(...values) - Math.min(...values))) / median(values)
 }
 
+/** Returns the figures as a Markdown table, without columns that would be empty. */
 export function table(figures: Figures): string {
-  const peers = Object.values(figures).some(({ peer }) => peer !== undefined)
-  const rows = Object.entries(figures).map(([name, figure]) => [
-    `\`${name}\``,
-    `${round(figure.value)} ${figure.unit}`,
-    figure.floor === undefined ? '' : `${round(figure.floor)} ${figure.unit}`,
-    figure.ratio === undefined ? '' : figure.ratio.toFixed(2),
-    ...(peers ? [figure.peer === undefined ? '' : `${round(figure.peer)} ${figure.unit}`] : []),
-    figure.target ?? '',
-  ])
-  const head = ['figure', 'value', 'floor', 'ratio', ...(peers ? ['peer'] : []), 'target']
-  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
+  const all = Object.entries(figures)
+  const only = (key: keyof Figure, column: Column) =>
+    all.some(([, figure]) => figure[key] !== undefined) ? [column] : []
+  const columns: Column[] = [
+    ['figure', (_, name) => `\`${name}\``],
+    ['value', ({ value, unit, parts }) => shown(value, unit, parts)],
+    ...only('floor', ['floor', ({ floor, unit }) => shown(floor, unit)]),
+    ...only('ratio', ['ratio', ({ ratio }) => ratio?.toFixed(2) ?? '']),
+    ...only('peer', ['peer', ({ peer, unit, peerParts }) => shown(peer, unit, peerParts)]),
+    ...only('noise', ['noise', (figure) => shown(figure.noise, '%')]),
+    ['target', ({ target }) => target ?? ''],
+  ]
+  const rows = all.map(([name, figure]) => columns.map(([, cell]) => cell(figure, name)))
+  return [columns.map(([head]) => head), columns.map(() => '---'), ...rows]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n')
+}
+
+/** A column's heading and the text of a figure in it. */
+type Column = [string, (figure: Figure, name: string) => string]
+
+function shown(value: number | undefined, unit: string, parts?: string): string {
+  if (value === undefined) return ''
+  return `${round(value)} ${unit}${parts === undefined ? '' : ` (${parts})`}`
 }
 
 function round(value: number): string {

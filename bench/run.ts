@@ -24,7 +24,10 @@ const shown = table(figures)
 console.log(shown)
 if (flags.includes('--write')) await writeSection(name, shown)
 const plain = Object.fromEntries(
-  Object.entries(figures).map(([key, { value, unit, floor, ratio }]) => [key, { value, unit, floor, ratio }]),
+  Object.entries(figures).map(([key, { value, unit, floor, peer, ratio }]) => [
+    key,
+    { value, unit, floor, peer, ratio },
+  ]),
 )
 console.log(JSON.stringify({ bench: name, figures: plain }))
 

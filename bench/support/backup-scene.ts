@@ -24,8 +24,16 @@ export interface FilledTenant {
 export interface BackupScene {
   /** Creates a tenant with this content. */
   create(content: Content, megabytes: number): Promise<FilledTenant>
-  /** Starts an operation by a POST, and waits for its end. @returns the response's body, and the seconds until the end */
-  perform(path: string, body?: object): Promise<{ id: string; seconds: number }>
+  /**
+   * Starts an operation by a POST, and waits for its end.
+   * @param onState called with the operation as it is, every 20 ms
+   * @returns the response's ID, and the seconds until the end
+   */
+  perform(
+    path: string,
+    body?: object,
+    onState?: (operation: Operation) => void,
+  ): Promise<{ id: string; seconds: number }>
   remove(backupId: string): Promise<void>
   /** Switches the archive of a dedicated tenant on or off, and waits until it is. */
   archive(tenantId: string, days: number | null): Promise<void>
@@ -56,12 +64,13 @@ export async function openScene(isolation: Isolation, directory: string): Promis
     isolation === 'shared'
       ? await startInstallation({ dataDirectory: join(directory, 'data'), runtimes: 1 })
       : await startDockerPlatform({ environment: { TENANTRY_BACKUPS: join(directory, 'backups') } })
-  const call = async (method: string, path: string, body?: object) => {
+  /** @param wait the seconds for which the response waits for the end of an operation */
+  const call = async (method: string, path: string, body?: object, wait = 60) => {
     const response = await fetch(`${platform.controlUrl}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${platform.platformKey}`,
-        prefer: 'wait=60',
+        prefer: `wait=${wait}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -89,11 +98,12 @@ export async function openScene(isolation: Isolation, directory: string): Promis
       const fill = content === 'files' ? fillFiles(atGateway, megabytes) : fillRows(created.database_url, megabytes)
       return { id: created.tenant_id, bytes: await fill, databaseUrl: created.database_url, atGateway }
     },
-    async perform(path, body) {
+    async perform(path, body, onState = () => undefined) {
       const begin = performance.now()
-      const started = (await call('POST', path, body)) as { id: string; operation: { id: string } }
+      const started = (await call('POST', path, body, 0)) as { id: string; operation: { id: string } }
       for (;;) {
         const operation = (await call('GET', `/v1/operations/${started.operation.id}`)) as Operation
+        onState(operation)
         if (operation.state === 'succeeded') return { id: started.id, seconds: (performance.now() - begin) / 1_000 }
         if (operation.state === 'failed') throw new Error(`${path}: ${JSON.stringify(operation)}`)
         await new Promise((resolve) => setTimeout(resolve, pollMilliseconds))
@@ -130,11 +140,13 @@ async function holds(condition: () => Promise<boolean>): Promise<void> {
   throw new Error('The archive was not switched in time.')
 }
 
-interface Operation {
+export interface Operation {
   state: string
+  step: string | null
+  move?: { rows?: number; bytes?: number }
 }
 
-async function post({ port, path, headers }: Location, body: object): Promise<void> {
+export async function post({ port, path, headers }: Location, body: object): Promise<void> {
   const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     method: 'POST',
     headers: { ...headers, 'content-type': 'application/json' },

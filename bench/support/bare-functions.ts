@@ -5,20 +5,9 @@ import { readFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import { Executor } from '#tenant-runtime/functions/executor/executor.ts'
 import { prepareModule } from '#tenant-runtime/functions/module/module-cache.ts'
+import { functionEnvironment } from './function-environment.ts'
 
 const [file = '', count = '1'] = process.argv.slice(2)
-/** The variables that the runtime passes to a function for such a request, so that the function has the same work. */
-const environment = [
-  'TENANTRY_FUNCTION=warm',
-  'TENANTRY_INVOCATION_ID=3f1c2a1e-0b8f-4c57-9d5e-6a2b7c8d9e0f',
-  'TENANTRY_TRIGGER=http',
-  'TENANTRY_ROLE=authenticated',
-  'TENANTRY_USER_ID=ada',
-  'TENANTRY_METHOD=POST',
-  'TENANTRY_QUERY=',
-  'TENANTRY_CONTENT_TYPE=application/json',
-  'TENANTRY_HEADERS={"content-type":"application/json"}',
-]
 const module = prepareModule(await readFile(file), 'bare')
 const idle = await Promise.all(Array.from({ length: Number(count) }, () => Executor.start()))
 const waiting: ((executor: Executor) => void)[] = []
@@ -35,7 +24,7 @@ async function result(input: Buffer): Promise<Buffer> {
     const { outcome, output } = await executor.run({
       module,
       memoryPages: 2_048,
-      environment,
+      environment: functionEnvironment,
       name: 'bare',
       input,
       timeoutMilliseconds: 10_000,

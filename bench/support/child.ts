@@ -3,11 +3,14 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import type { Identity } from '#local/process/unprivileged.ts'
 
-export interface Child {
+export interface Program {
   pid: number
+  stop(): Promise<void>
+}
+
+export interface Child extends Program {
   /** The JSON that the process printed first. */
   firstOutput: Record<string, unknown>
-  stop(): Promise<void>
 }
 
 /**
@@ -25,10 +28,19 @@ export async function startChild(
     env: { ...process.env, ...environment },
     ...identity,
   })
-  const firstOutput = await firstLine(child)
+  return { firstOutput: await firstLine(child), ...programOf(child) }
+}
+
+/** Starts a program that is not Node's. It may not be ready yet. */
+export function startProgram(command: string, args: string[], environment: Record<string, string> = {}): Program {
+  return programOf(
+    spawn(command, args, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, ...environment } }),
+  )
+}
+
+function programOf(child: ChildProcess): Program {
   return {
     pid: child.pid ?? 0,
-    firstOutput,
     async stop() {
       if (child.exitCode !== null || child.signalCode !== null) return
       const gone = once(child, 'exit')

@@ -6,7 +6,7 @@ import { internalTokenHeader, tenantHeader } from '@tenantry/contract'
 import { compileFunction } from '#examples/functions/compile.ts'
 import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
-import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
+import { createTenant, deployFunction, readRegion, signToken, type InstalledTenant } from './installed.ts'
 import { wire } from './load.ts'
 
 export interface FunctionScene {
@@ -92,19 +92,8 @@ export async function openScene(directory: string): Promise<FunctionScene> {
       })
       return { status: response.status, text: await response.text() }
     },
-    async deploy(name, wasm, config = {}) {
-      const form = new FormData()
-      form.set('name', name)
-      form.set('config', JSON.stringify(config))
-      form.set('wasm', new Blob([wasm]), 'module.wasm')
-      const response = await fetch(`http://127.0.0.1:${runtimePort}/functions/v1/deploy`, {
-        method: 'POST',
-        headers: headersOf(tenant, tenant.secretKey),
-        body: form,
-      })
-      const text = await response.text()
-      if (response.status !== 201) throw new Error(`The deployment of ${name} failed: ${response.status} ${text}`)
-    },
+    deploy: (name, wasm, config) =>
+      deployFunction(`http://127.0.0.1:${runtimePort}`, headersOf(tenant, tenant.secretKey), name, wasm, config),
     async invoke(name) {
       const { status, text } = await scene.send(tenant, token, 'POST', `/functions/v1/invoke/${name}`, event)
       if (status !== 200) throw new Error(`The invocation of ${name} failed: ${status} ${text}`)

@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { mkdir } from 'node:fs/promises'
 import { startGateway, startGatewayWith, type GatewayOptions } from '#gateway/gateway.ts'
+import { createRequestTotals } from '#gateway/monitor/request-totals.ts'
 import { CounterStore } from '#gateway/meter/counter-store.ts'
 import { Meter, type TenantMeter } from '#gateway/meter/meter.ts'
 
@@ -51,7 +52,9 @@ const gateway =
     ? await startGateway(options)
     : await startGatewayWith(options, {
         meter,
+        totals: createRequestTotals(),
         boot: randomUUID(),
+        controlNow: Date.now,
         unfinished: () => [],
         run: doNothing,
         clockKnown: async () => undefined,

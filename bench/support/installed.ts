@@ -27,7 +27,13 @@ export async function readRegion(data: string) {
   }
 }
 
-export async function createTenant(installation: Installation, name: string, plan: string): Promise<InstalledTenant> {
+/** @param settings further members of the request's body, such as a rate limit */
+export async function createTenant(
+  installation: Installation,
+  name: string,
+  plan: string,
+  settings: object = {},
+): Promise<InstalledTenant> {
   const response = await fetch(`${installation.controlUrl}/v1/tenants`, {
     method: 'POST',
     headers: {
@@ -35,7 +41,7 @@ export async function createTenant(installation: Installation, name: string, pla
       'content-type': 'application/json',
       prefer: 'wait=30',
     },
-    body: JSON.stringify({ name, plan, region: 'local' }),
+    body: JSON.stringify({ name, plan, region: 'local', ...settings }),
   })
   const body = (await response.json()) as {
     tenant_id: string
@@ -52,6 +58,27 @@ export async function createTenant(installation: Installation, name: string, pla
     jwtSecret: body.keys.jwt_secret,
     secretKey: body.keys.secret_key,
   }
+}
+
+/**
+ * Deploys a function.
+ * @param url that of the tenant, at the runtime or at the gateway
+ * @throws Error when the runtime rejects the function
+ */
+export async function deployFunction(
+  url: string,
+  headers: Record<string, string>,
+  name: string,
+  wasm: Uint8Array<ArrayBuffer>,
+  config: object = {},
+): Promise<void> {
+  const form = new FormData()
+  form.set('name', name)
+  form.set('config', JSON.stringify(config))
+  form.set('wasm', new Blob([wasm]), 'module.wasm')
+  const response = await fetch(`${url}/functions/v1/deploy`, { method: 'POST', headers, body: form })
+  const text = await response.text()
+  if (response.status !== 201) throw new Error(`The deployment of ${name} failed: ${response.status} ${text}`)
 }
 
 export function signToken(secret: string, userId: string): string {

@@ -86,7 +86,7 @@ async function reading({ database, month, tenantIds }: LedgerScene): Promise<{ o
     JSON.stringify(toUsageBody(await reader.read(subject, month), resourceNames))
   }
   const list = async () => {
-    const { tenants, ...rest } = await reader.page(month, { after: anyId(), limit: pageSize })
+    const { tenants, ...rest } = await reader.page(month, { after: anyId(), limit: pageSize }, {})
     JSON.stringify(toPageBody({ ...rest, tenants }, null))
   }
   for (let warm = 0; warm < 50; warm++) await Promise.all([usage(), list()])

@@ -8,6 +8,7 @@ import { serviceIdentity } from '#local/process/unprivileged.ts'
 import { startInstallation, type Installation } from '#test/support/installation.ts'
 import { startChild } from './child.ts'
 import { createTenant, readRegion, signToken, type InstalledTenant } from './installed.ts'
+import { sendJson } from './send-json.ts'
 import type { Location } from './transfer.ts'
 
 export const rowCount = 100_000
@@ -16,6 +17,7 @@ export const ownerCount = 1_000
 const signedInOwners = 100
 
 export interface User {
+  id: string
   token: string
   /** IDs of the user's rows at the beginning. */
   rows: string[]
@@ -90,17 +92,8 @@ export async function openScene(directory: string): Promise<RestScene> {
       path,
       headers: { authorization: `Bearer ${token}`, [internalTokenHeader]: internal, [tenantHeader]: id },
     }),
-    async request(tenant, token, method, path, status, body) {
-      const { port, headers } = scene.atRuntime(tenant, token, path)
-      const response = await fetch(`http://127.0.0.1:${port}${path}`, {
-        method,
-        headers: { ...headers, ...(body === undefined ? {} : { 'content-type': 'application/json' }) },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      const text = await response.text()
-      if (response.status !== status) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`)
-      return text === '' ? undefined : (JSON.parse(text) as unknown)
-    },
+    request: (tenant, token, method, path, status, body) =>
+      sendJson(scene.atRuntime(tenant, token, path), method, status, body),
     async startBare(connections) {
       const manifest = await manifestOf(data, tenant.id)
       const environment = {
@@ -137,7 +130,12 @@ export async function openScene(directory: string): Promise<RestScene> {
   await untilServed(scene)
   await scene.request(tenant, tenant.secretKey, 'POST', '/rest/v1/schemas', 201, todos)
   await scene.request(tenant, tenant.secretKey, 'POST', '/admin/reload-schemas', 200)
-  scene.users = await fill(scene)
+  const client = await session()
+  try {
+    scene.users = await fillTodos(client, tenant.jwtSecret)
+  } finally {
+    await client.end()
+  }
   return scene
 }
 
@@ -153,25 +151,25 @@ async function manifestOf(data: string, tenantId: string): Promise<{ home: { url
   }
 }
 
-async function fill(scene: RestScene): Promise<User[]> {
-  const client = await scene.session()
-  try {
-    await client.query(
-      `insert into todos (owner_id, title, done, rank, created_at)
-       select 'user-' || n % $1::int, 'todo number ' || n, n % 3 = 0, (n * 7919) % 10007, timestamptz '2026-01-01' + n * interval '1 minute'
-       from generate_series(1, $2::int) n`,
-      [ownerCount, rowCount],
-    )
-    await client.query('vacuum analyze todos')
-    await client.query('checkpoint')
-    const { rows } = await client.query<{ owner: string; ids: string[] }>(
-      'select owner_id as owner, array_agg(id::text) as ids from todos group by 1 order by 1 limit $1',
-      [signedInOwners],
-    )
-    return rows.map(({ owner, ids }) => ({ token: signToken(scene.tenant.jwtSecret, owner), rows: ids }))
-  } finally {
-    await client.end()
-  }
+/**
+ * Fills the empty table `todos`.
+ * @param client a session of the superuser in the tenant's schema
+ * @returns the signed-in owners
+ */
+export async function fillTodos(client: pg.Client, jwtSecret: string): Promise<User[]> {
+  await client.query(
+    `insert into todos (owner_id, title, done, rank, created_at)
+     select 'user-' || n % $1::int, 'todo number ' || n, n % 3 = 0, (n * 7919) % 10007, timestamptz '2026-01-01' + n * interval '1 minute'
+     from generate_series(1, $2::int) n`,
+    [ownerCount, rowCount],
+  )
+  await client.query('vacuum analyze todos')
+  await client.query('checkpoint')
+  const { rows } = await client.query<{ owner: string; ids: string[] }>(
+    'select owner_id as owner, array_agg(id::text) as ids from todos group by 1 order by 1 limit $1',
+    [signedInOwners],
+  )
+  return rows.map(({ owner, ids }) => ({ id: owner, token: signToken(jwtSecret, owner), rows: ids }))
 }
 
 async function untilServed(scene: RestScene): Promise<void> {
