@@ -1,5 +1,15 @@
 // Rules of imports: the parts import the contract, never each other (docs/architecture.md).
-const parts = ['contract', 'control-plane', 'docker-proxy', 'gateway', 'local', 'tenant-runtime']
+const parts = [
+  'cli',
+  'client',
+  'console',
+  'contract',
+  'control-plane',
+  'docker-proxy',
+  'gateway',
+  'local',
+  'tenant-runtime',
+]
 
 const part = (name, ...allowed) => ({
   name: `${name}-imports`,
@@ -18,7 +28,7 @@ const layers = [
   ['engines', 'regions'],
   ['homes', 'http'],
   ['audit', 'blocked-addresses', 'certificates', 'keys', 'webhooks'],
-  ['clusters', 'quotas'],
+  ['clusters', 'console', 'console-sessions', 'quotas'],
   ['plans'],
   ['tenants'],
   ['logs', 'reconcile'],
@@ -34,8 +44,9 @@ const layers = [
     'superuser-passwords',
     'warm-pool',
   ],
-  ['drift', 'usage'],
+  ['drift', 'fleet', 'hosts', 'moves', 'rebalance', 'usage'],
   ['billing', 'watch'],
+  ['spending'],
 ]
 /** Folders whose files all others may import. Of any other folder, they may import `index.ts` only. */
 const shared = ['platform', 'http']
@@ -59,6 +70,7 @@ const pureBilling = [
 const pure = [
   'control-plane/src/stacks/',
   'control-plane/src/platform/months\\.ts',
+  'control-plane/src/rebalance/(plan-moves|rebalance)\\.ts',
   `control-plane/src/billing/(${pureBilling.join('|')})\\.ts`,
   'gateway/src/forward/(forwarded-response|request-account|response-state)\\.ts',
   'tenant-runtime/src/rest/(request|plan|sql)/',
@@ -74,16 +86,21 @@ const downward = layers.map((layer, at) => ({
 
 module.exports = {
   forbidden: [
+    part('cli', 'client/'),
+    part('client'),
+    // The console uses only the public API.
+    part('console', 'client/'),
     part('contract'),
     part('control-plane', 'contract/', 'prisma/'),
     // It checks that a container's specification is what the control plane's engine produces.
     part('docker-proxy', 'contract/', 'control-plane/src/(engines|stacks)/index\\.ts$'),
     part('gateway', 'contract/'),
-    // It closes the databases before clients can connect.
+    // It closes the databases before clients can connect, and runs tenants' own services as the control plane describes them.
     part(
       'local',
       'contract/',
       'control-plane/src/platform/(closed-databases|identifiers|migrations|single-connection|superuser-url)\\.ts$',
+      'control-plane/src/(engines|stacks)/index\\.ts$',
     ),
     part('tenant-runtime', 'contract/'),
     ...downward,
@@ -125,13 +142,13 @@ module.exports = {
   ],
   options: {
     doNotFollow: { path: 'node_modules|^prisma/client' },
-    exclude: { path: '^examples/functions/.*\\.as\\.ts$' },
+    exclude: { path: '^examples/functions/.*\\.as\\.ts$|^console/built/' },
     tsPreCompilationDeps: true,
     tsConfig: { fileName: 'tsconfig.json' },
     enhancedResolveOptions: {
       exportsFields: ['exports'],
       conditionNames: ['import', 'node', 'default'],
-      extensions: ['.ts', '.js', '.mjs', '.cjs'],
+      extensions: ['.ts', '.tsx', '.js', '.mjs', '.cjs'],
     },
   },
 }

@@ -65,7 +65,10 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
     case 'tenant-runtime':
       return nodeContext(
         name,
-        bundleOf(project, name, ['src/main.ts', 'src/move-blobs.ts', 'src/functions/executor/child.ts']),
+        Promise.all([
+          bundleOf(project, name, ['src/main.ts', 'src/move-blobs.ts', 'src/functions/executor/child.ts']),
+          entriesOf(join(project, developerConsole), join('app', developerConsole)),
+        ]).then((entries) => entries.flat()),
       )
     case 'gateway':
       return nodeContext(name, bundleOf(project, name, ['src/main.ts']))
@@ -73,6 +76,7 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
       return nodeContext(
         name,
         sourceOf(name, [
+          'console/built',
           'docker-proxy/src',
           'prisma/schema.prisma',
           'prisma/migrations',
@@ -82,6 +86,9 @@ export async function contextOf(name: ImageName): Promise<Entry[]> {
       )
   }
 }
+
+/** The files of the developers' console, which a runtime serves. */
+const developerConsole = 'console/built/developer'
 
 async function nodeContext(part: string, code: Promise<Entry[]>): Promise<Entry[]> {
   const entries = await Promise.all([

@@ -4,8 +4,8 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 
 const maxCharacters = 140
-/** Patterns of the checked files. The examples' functions follow other compilers' and projects' rules. */
-const paths = ['*.ts', '*.mjs', '*.cjs', ':!examples/functions/']
+/** Patterns of the checked files, without generated ones and functions that follow the rules of other compilers. */
+const paths = ['*.ts', '*.mjs', '*.cjs', ':!examples/functions/', ':!client/src/generated/']
 
 const tracked = execFileSync('git', ['ls-files', '-z', '--', ...paths], { encoding: 'utf8' }).split('\0')
 // A removed file stays tracked until its removal is staged.

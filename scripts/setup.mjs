@@ -1,10 +1,10 @@
-// Prepares a fresh clone: packages, the generated database client, tap's build, the executors' program. It is plain
+// Prepares a fresh clone: packages, the generated database client, tap's build, the web console, the executors' program. It is plain
 // JavaScript without the project's own modules, because it runs on any version of Node. It does nothing if nothing has
 // changed.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, readdirSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
@@ -24,6 +24,14 @@ function filesOf(folder) {
         .sort()
         .map((name) => join(folder, name))
     : []
+}
+
+/** Returns all files below a folder. */
+function filesBelow(folder) {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
+    .sort()
 }
 
 function readRecord() {
@@ -76,6 +84,12 @@ try {
   )
   step('test runner', fingerprint('.taprc', 'package-lock.json'), true, () =>
     run(node, [bin('tap/dist/esm/run.mjs'), 'build']),
+  )
+  step(
+    'console',
+    fingerprint(...filesBelow('console/src'), 'console/build.mjs', 'package-lock.json'),
+    existsSync(join(root, 'console/built/index.html')),
+    () => run(node, ['console/build.mjs']),
   )
   const program = ['executor', 'module', 'host'].flatMap((folder) => filesOf(`tenant-runtime/src/functions/${folder}`))
   step(

@@ -8,10 +8,16 @@ export interface TrackedFile {
   readonly source: string
 }
 
-/** Returns the tracked files in the folders (all without any) whose names have one of the endings, such as `ts`. */
+/** A folder whose files a program writes. */
+const generated = ':!client/src/generated/'
+
+/**
+ * Returns the tracked files in the folders (all without any) whose names have one of the endings, such as `ts`, without
+ * generated files.
+ */
 export function readTracked(folders: readonly string[], endings: readonly string[]): TrackedFile[] {
   const paths = folders.length === 0 ? ['.'] : folders
-  const files = execFileSync('git', ['ls-files', '-z', '--', ...paths], { encoding: 'utf8' }).split('\0')
+  const files = execFileSync('git', ['ls-files', '-z', '--', ...paths, generated], { encoding: 'utf8' }).split('\0')
   // A file that was removed stays tracked until that is staged.
   return files
     .filter((file) => endings.some((ending) => file.endsWith(`.${ending}`)) && existsSync(file))

@@ -75,10 +75,10 @@ function isWithin(subnet: string, { networkRange: { first, prefix } }: ProxyRule
 const Limit = Type.Integer({ minimum: 1 })
 const Limits = Type.Object(
   {
-    Memory: Limit,
-    MemorySwap: Limit,
-    NanoCpus: Limit,
-    PidsLimit: Limit,
+    Memory: Type.Optional(Limit),
+    MemorySwap: Type.Optional(Limit),
+    NanoCpus: Type.Optional(Limit),
+    PidsLimit: Type.Optional(Limit),
     RestartPolicy: Type.Optional(Type.Object({ Name: Type.Literal(restartPolicy) }, closed)),
   },
   closed,

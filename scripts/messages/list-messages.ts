@@ -6,7 +6,16 @@ import { collectMessages, type Source } from './collect-messages.ts'
 export const messagesFile = 'test/errors/messages.txt'
 
 /** Every part that creates errors. */
-export const parts = ['contract', 'control-plane', 'docker-proxy', 'gateway', 'local', 'tenant-runtime']
+export const parts = [
+  'cli',
+  'client',
+  'contract',
+  'control-plane',
+  'docker-proxy',
+  'gateway',
+  'local',
+  'tenant-runtime',
+]
 
 /** Returns the list, and how many messages each part has. */
 export function listMessages(): { text: string; counts: Map<string, number> } {

@@ -290,6 +290,14 @@ t.test('Without prices the API rejects invoices, previews and adjustments', asyn
   )
   isError(
     t,
+    await free.call('PUT', '/v1/tenants/t_00000000000000000001/spending-limit', { body: { amount: '1' } }),
+    422,
+    'BILLING_OFF',
+    'TENANTRY_PRICES_FILE',
+    'no spending limit',
+  )
+  isError(
+    t,
     await free.call('POST', '/v1/tenants/t_00000000000000000001/adjustments', {
       body: { description: 'x', amount: '1' },
     }),

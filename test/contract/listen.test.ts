@@ -1,7 +1,7 @@
 // A server with several listeners on its port.
 import { once } from 'node:events'
 import { createServer, get } from 'node:http'
-import { connect, createServer as createSocketServer } from 'node:net'
+import { connect, createServer as createSocketServer, type Server } from 'node:net'
 import { setImmediate as round } from 'node:timers/promises'
 import t from 'tap'
 import { listenWidely } from '#contract/listen.ts'
@@ -43,6 +43,37 @@ t.test('A port in use is an error, also for a server that shares its own', async
   t.equal(again.port, port, 'free again')
   second.close()
   await again.close()
+})
+
+t.test('Servers share a port if both want to, and each accepts connections', async (t) => {
+  const accepted = [0, 0]
+  const servers = accepted.map((_, at) =>
+    createSocketServer((socket) => {
+      accepted[at] = (accepted[at] ?? 0) + 1
+      socket.end()
+    }),
+  )
+  const [first, second] = servers as [Server, Server]
+  const { port, close } = await listenWidely(first, { host, port: 0 })
+  const other = await listenWidely(second, { host, port, isShared: true })
+  t.equal(other.port, port)
+  const send = async () => {
+    const socket = connect({ host, port }).resume()
+    await once(socket, 'close')
+  }
+  // Of 200 connections, either server gets about half.
+  await Promise.all(Array.from({ length: 200 }, send))
+  t.ok(
+    accepted.every((count) => count > 50),
+    accepted.join(' and '),
+  )
+  first.close()
+  await close()
+  accepted.fill(0)
+  await Promise.all(Array.from({ length: 20 }, send))
+  t.same(accepted, [0, 20], 'the other server has all connections')
+  second.close()
+  await other.close()
 })
 
 t.test('A closed server serves its last responses, and nothing listens', async (t) => {

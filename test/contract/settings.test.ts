@@ -125,11 +125,13 @@ t.test('The documentation names every setting, and no other', async (t) => {
 
   const ofCompose = namesIn(`${read('docker-compose.yml')}${read('deploy/setup')}`)
   const ofFunctions = namesIn(globSync('tenant-runtime/src/functions/**/*.ts', { cwd: project }).map(read).join('\n'))
+  const ofCommandLine = namesIn(globSync('cli/src/**/*.ts', { cwd: project }).map(read).join('\n'))
   const known = new Set([
     ...parts.flatMap(([, settings]) => Object.keys(settings)),
     ...developmentNames,
     ...ofCompose,
     ...ofFunctions,
+    ...ofCommandLine,
   ])
   for (const page of ['README.md', ...globSync(['docs/*.md', 'docs/operate/*.md'], { cwd: project })]) {
     t.same(

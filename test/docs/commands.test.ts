@@ -37,9 +37,15 @@ const webhookSecret = 'a secret of the receiver'
 const checks: Record<string, Check> = {
   'docs/api.md#1': createdTenant,
   ...guideChecks(() => ({ controlUrl: installation.controlUrl, directory })),
+  'docs/command-line.md#1': [/Logged in to /, /^audit +ok /m],
+  'docs/command-line.md#2': [/^secret_key +tn_secret_/m, /^shop +t_[0-9a-f]{20} +Free +local +ready/m],
+  'docs/command-line.md#3': [/^backups_kept|^plan +Pro$/m, /^state +complete$/m, /^operation +undelete succeeded$/m],
+  'docs/command-line.md#4': [/^\+ gallery$/m, /"per_second":250/, /^= shop\n= gallery$/m],
+  'docs/command-line.md#5': [/as "my-app"/, /"greeting":"Hello, Ada!"/, /^result\n42$/m],
   'docs/storage.md#1': [/"name":"avatars"/, /"path":"a\/b c\.txt","size":11/],
   'docs/storage.md#2': [/"message":"Successfully deleted","removed":0/],
   'docs/events.md#1': follow,
+  'docs/realtime.md#1': [/^202\n202$/m],
   'docs/rest.md#1': [/"actions":\["collection \\"notes\\" was created"\]/],
   'docs/rest.md#2': confirmedReload,
   'docs/rest.md#3': [/HTTP\/1\.1 20[06]/, /content-range: /],
@@ -52,6 +58,7 @@ const checks: Record<string, Check> = {
   'docs/metering.md#1': [/"api_requests":\{"count":\d+/, /"egress"/],
   'docs/sql.md#1': [],
   'docs/sql.md#2': sqlClients,
+  'docs/sql.md#3': [/"rows":\[\["42"\]\]/],
   'docs/webhooks.md#1': [/"secret":"whsec_/],
   'docs/operate/first-tenant.md#1': connected,
   'docs/operate/first-tenant.md#2': createdTenant,
@@ -74,6 +81,7 @@ const checks: Record<string, Check> = {
   'docs/operate/incidents.md#2': [/"address":"203\.0\.113\.0\/24"/, /"blocked_addresses":\[\{"address"/],
   'docs/operate/monitoring.md#1': [/"status"/, /tenantry_queue_oldest_seconds/, /"tenants":\[/],
   'docs/operate/monitoring.md#2': [/^1 audit\.jsonl$/m, /"whole":true/],
+  'docs/operate/processes.md#1': [/"isolation":"database-per-tenant"/, /"status":"ready"/],
   'docs/operate/secrets.md#1': [/"kind":"rotate_service_passwords","state":"succeeded"/],
   'docs/operate/secrets.md#3': [],
   'docs/operate/secrets.md#4': audited('superuser_password.rotate'),
@@ -88,12 +96,14 @@ const checks: Record<string, Check> = {
 const recovery =
   'test/installation/recover.test.ts starts it with these settings, after it has removed the data directory'
 const composeRecovery = 'test/installation/docker-recover.soak.test.ts rebuilds a platform on a Docker Engine'
-const runbooks = 'test/installation/runbooks.test.ts runs it on a Docker Engine'
+const runbooks = 'test/installation/runbooks.soak.test.ts runs it on a Docker Engine'
 const composePlatform = 'test/installation/outages.alone.test.ts sets the platform up on a Docker Engine'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
 const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
 const pointInTime = 'test/backups/docker-recovery.test.ts restores to moments on a Docker Engine'
 const clusters = 'test/clusters/docker-cluster.test.ts switches a cluster over and restarts it on a Docker Engine'
+const moves = 'test/moves/ moves homes, and cancels and reverts moves'
+const rebalances = 'test/cli/operators.test.ts runs the commands, and test/rebalance/ relieves databases'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
@@ -138,6 +148,11 @@ const elsewhere: Record<string, string> = {
   'docs/operate/back-up-and-restore.md#15': composeRecovery,
   'docs/operate/back-up-and-restore.md#16': composeRecovery,
   'docs/operate/back-up-and-restore.md#17': composeRecovery,
+  'docs/operate/moves.md#1': moves,
+  'docs/operate/moves.md#2': moves,
+  'docs/operate/moves.md#3': moves,
+  'docs/operate/moves.md#4': rebalances,
+  'docs/operate/moves.md#5': rebalances,
   'docs/operate/clusters.md#1': clusters,
   'docs/operate/clusters.md#2': clusters,
   'docs/operate/remote-region.md#1': remoteRegion,
@@ -171,7 +186,7 @@ t.teardown(async () => {
   await rm(directory, { recursive: true, force: true })
 })
 await symlink(installation.data, join(directory, '.tenantry'))
-for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts', 'examples'])
+for (const name of ['package.json', 'node_modules', 'control-plane', 'scripts', 'examples', 'cli'])
   await symlink(join(project, name), join(directory, name))
 await writeFile(join(directory, 'greet.wasm'), await compileFunction('greet'))
 
@@ -192,7 +207,7 @@ t.test('Each block of the pages is run by this test or by another one', (t) => {
 })
 
 t.test('README.md, from the first tenant to its invoice', { timeout: 120_000 }, async (t) => {
-  const session = openShell(directory, {})
+  const session = openShell(directory, { XDG_CONFIG_HOME: directory })
   const here = (text: string, shown: Tenant | undefined) =>
     text
       .replaceAll('http://127.0.0.1:4400', installation.controlUrl)
@@ -353,6 +368,7 @@ function variables(tenant: Tenant): Record<string, string> {
     DATABASE_URL: tenant.database_url,
     USER: userToken(tenant),
     SECRET: webhookSecret,
+    XDG_CONFIG_HOME: directory,
   }
 }
 

@@ -61,6 +61,7 @@ const all = {
   storage,
   signed_urls: { default_seconds: 60, max_seconds: 600 },
   max_path_bytes: 512,
+  realtime_compression: true,
 }
 
 /** Returns the services of a region with this file, and those of a tenant with a database of its own. */
@@ -113,6 +114,7 @@ t.test('The file of regions sets storage, signed URLs, paths and the egress prox
     TENANTRY_SIGNED_URL_SECONDS: '60',
     TENANTRY_MAX_SIGNED_URL_SECONDS: '600',
     TENANTRY_MAX_PATH_BYTES: '512',
+    TENANTRY_REALTIME_COMPRESSION: '1',
   }
   t.match(shared.environment, {
     ...ofAll,

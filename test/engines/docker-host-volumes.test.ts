@@ -2,7 +2,8 @@
 // Tenantry writes into them are readable only by their user.
 import { randomInt } from 'node:crypto'
 import t, { type Test } from 'tap'
-import { image, openScene, type Scene } from '#test/support/docker.ts'
+import { dockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { engineSocket, image, openScene, type Scene } from '#test/support/docker.ts'
 
 t.test('a container with a missing volume is rejected, and creates no volume', async (t) => {
   const scene = openScene(t)
@@ -45,6 +46,17 @@ t.test('the host reports the size of each volume of a stack', async (t) => {
   caller.abort(new Error('enough'))
   await t.rejects(waiting, { message: 'enough' })
   t.same(await host.volumeBytes({ ...owned, stack: 'region-x' }, signal), {})
+})
+
+t.test('the Engine measures for one client at a time, and the others wait', async (t) => {
+  const scene = openScene(t)
+  const { host, labels, owned, signal, name } = scene
+  await host.createVolume({ name: name('full'), labels }, signal)
+  await host.writeFiles(name('full'), image, '10001', { file: 'x'.repeat(10_000) }, labels, signal)
+  const clients = Array.from({ length: 12 }, () => dockerHost({ host: `unix://${engineSocket()}` }))
+  t.teardown(() => clients.map((client) => client.close()))
+  for (const bytes of await Promise.all(clients.map((client) => client.volumeBytes(owned, signal))))
+    t.same(bytes, { [name('full')]: 10_000 })
 })
 
 function secretsScene(t: Test): { scene: Scene; volume: string; read: () => Promise<string> } {

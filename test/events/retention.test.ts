@@ -9,14 +9,12 @@ import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 const follow = (tenant: TestTenant, last: string) =>
   EventReader.open(tenant, '/events/v1', { ...tenant.as('service'), 'last-event-id': last })
 
-async function bucket(tenant: TestTenant, name: string): Promise<void> {
-  const { status, text } = await tenant.request('POST', '/storage/v1/bucket', { as: 'service', body: { name } })
-  if (status !== 201) throw new Error(text)
-}
+const event = (tenant: TestTenant, name: string) =>
+  tenant.rows("insert into event_log (type, payload) values ('test', jsonb_build_object('name', $1::text))", [name])
 
 /** Writes this many events to the log, the first `old` of them older than the retention period. */
 async function log(tenant: TestTenant, { events, old }: { events: number; old: number }): Promise<void> {
-  for (let number = 1; number <= events; number++) await bucket(tenant, `bucket-${number}`)
+  for (let number = 1; number <= events; number++) await event(tenant, `event-${number}`)
   await tenant.rows("update event_log set created_at = now() - interval '8 days' where seq <= $1", [old])
 }
 
@@ -36,7 +34,7 @@ t.test('Events are retained for a limited time and size', async (t) => {
     t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 7)
     t.same([await numbers(tenant), await goneUpTo(tenant)], [[8, 9], 7])
     t.equal(await runtime.trimEvents(tenant.id, { batch: 3 }), 0, 'nothing remains to be deleted')
-    await bucket(tenant, 'one-more')
+    await event(tenant, 'one-more')
     t.same([await numbers(tenant), await goneUpTo(tenant)], [[8, 9, 10], 7])
   })
 
@@ -69,8 +67,8 @@ t.test('Events are retained for a limited time and size', async (t) => {
     t.match({ status: rejected.status, ...rejected.json() }, { status: 410, code: 'EVENTS_GONE' })
     const reader = await follow(tenant, '4')
     t.same(
-      (await reader.until(2)).map(({ data }) => data['bucket']),
-      ['bucket-5', 'bucket-6'],
+      (await reader.until(2)).map(({ data }) => data['name']),
+      ['event-5', 'event-6'],
     )
     reader.leave()
   })
@@ -83,7 +81,7 @@ t.test('Events are retained for a limited time and size', async (t) => {
     const slow = new pg.Client({ connectionString: tenant.home.adminUrl })
     await slow.connect()
     await slow.query("begin; insert into event_log (type, payload) values ('test.slow', '{}')")
-    for (const name of ['late-4', 'late-5']) await bucket(tenant, name)
+    for (const name of ['late-4', 'late-5']) await event(tenant, name)
     await tenant.rows("update event_log set created_at = now() - interval '8 days' where seq <= 4")
     t.equal(await runtime.trimEvents(tenant.id, {}), 3)
     await slow.query('commit')

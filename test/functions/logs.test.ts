@@ -148,15 +148,16 @@ t.test('Logs', { timeout: 180_000 }, async (t) => {
   })
 
   t.test('Of a flood, the log stores the first lines and the number of the others', async (t) => {
-    t.equal((await invoke(tenant, 'talker', 'flood')).status, 200)
-    const { logs } = await read(tenant, 'talker', '?limit=3')
+    await deployFunction(tenant, { name: 'flooder', wasm, config: { timeout: 30 } })
+    t.equal((await invoke(tenant, 'flooder', 'flood')).status, 200)
+    const { logs } = await read(tenant, 'flooder', '?limit=3')
     t.match(logs, [
       { level: 'warn', message: /^\[\d+ lines and \d+ bytes more were not stored\]$/ },
       { message: 'line' },
       { message: 'line' },
     ])
-    t.equal((await invoke(tenant, 'talker', 'drops')).status, 200)
-    t.same((await read(tenant, 'talker', '?limit=1')).logs[0]?.message, 'z'.repeat(40_000))
+    t.equal((await invoke(tenant, 'flooder', 'drops')).status, 200)
+    t.same((await read(tenant, 'flooder', '?limit=1')).logs[0]?.message, 'z'.repeat(40_000))
   })
 
   t.test('Only the service reads logs, and invalid queries are rejected', async (t) => {

@@ -78,6 +78,25 @@ t.test('A delivery is deleted after its run, and the record names the trigger', 
   ])
 })
 
+t.test('A delivery is deleted in the transaction that records the end of its run', async (t) => {
+  const { tenant } = await open(t)
+  await makeNotes(tenant)
+  await deployFunction(tenant, { name: 'listener', wasm: listener, trigger: onNotes('Insert') })
+  const count = 100
+  await query(tenant.home.adminUrl, `insert into notes (text) select 'note ' || n from generate_series(1, ${count}) n`)
+  const sums = new Set<number>()
+  let remaining = count
+  while (remaining > 0) {
+    const [row] = await tenant.rows(
+      `select (select count(*) from function_deliveries)::int as waiting,
+         (select count(*) from function_invocations where state = 'ended')::int as ended`,
+    )
+    remaining = Number(row?.['waiting'])
+    sums.add(remaining + Number(row?.['ended']))
+  }
+  t.same([...sums], [count], 'no moment shows both or neither')
+})
+
 t.test('A failing delivery is dead after eight attempts, the next ones continue, and a replay succeeds', async (t) => {
   const { tenant, clock, runtime } = await open(t)
   await makeNotes(tenant)

@@ -1,4 +1,5 @@
 // Functions that run at planned times: once each, whichever runtimes serve the tenant, and across changes of clocks.
+import { moveLeaseHolder } from '@tenantry/contract'
 import t from 'tap'
 import { compileSource } from '#examples/functions/compile.ts'
 import { RuntimeError } from '#tenant-runtime/errors.ts'
@@ -293,6 +294,26 @@ t.test('A run that was cut off counts as running until its timeout', async (t) =
   await tenant.rows("update function_invocations set timestamp = now() - interval '101 seconds'")
   goTo(begin + minute)
   await until(async () => (await planned(tenant))[2]?.['status'] === 'success')
+})
+
+t.test('A planned time while the home moves runs once, after the move', async (t) => {
+  const { runtime, tenant, begin, goTo } = await open(t)
+  await deployFunction(tenant, { name: 'nightly', wasm: nightly, trigger: { Schedule: { cron: '* * * * *' } } })
+  await tenant.rows(
+    `insert into function_dispatcher (holder, until) values ($1, now() + interval '1 hour')
+     on conflict (only_row) do update set holder = excluded.holder, until = excluded.until`,
+    [moveLeaseHolder],
+  )
+  goTo(begin)
+  const claims = () => [...tenant.statementTexts()].filter((text) => text.includes('skipped as (')).length
+  await until(() => claims() > 0, 'an attempt to claim the time')
+  t.same(await planned(tenant), [], 'it neither runs nor is skipped')
+  await tenant.rows('delete from function_dispatcher')
+  await until(async () => {
+    runtime.notify(tenant.id)
+    return (await planned(tenant))[0]?.['status'] === 'success'
+  })
+  t.match(await planned(tenant), [{ skipped: null }])
 })
 
 t.test('Two runtimes that serve a tenant run every planned time once', async (t) => {

@@ -179,7 +179,7 @@ t.test('Any sequence of events counts and releases everything exactly once', asy
     ['grant a slot', ({ slot }) => slot.go()],
     ['reject a slot', ({ slot }) => slot.reject(noSlots)],
     ['stop sending', ({ stopSending }) => stopSending()],
-    ['end what is live', ({ live }) => live.endAll()],
+    ['end what is live', ({ live }) => live.endAll(0)],
   ]
   const conditions = fc.record<Conditions>({
     isHead: fc.boolean(),

@@ -130,6 +130,19 @@ t.test('Hop-by-hop headers end at the gateway, with those that Connection names'
   t.equal(headers['content-length'], '3')
 })
 
+t.test('A tenant does not receive the cookie of the console, which browsers send to all ports of a host', async (t) => {
+  const { gateway, upstream, add } = await startSetting(t)
+  await add('acme')
+  const cookieOf = async (cookie: string) => {
+    await send(gateway.port, { path: '/t/acme/head', headers: ['Host', 'localhost', 'Cookie', cookie] })
+    return upstream.seen.at(-1)?.headers['cookie']
+  }
+  t.equal(await cookieOf('a=1; tenantry_console=secret; b=2'), 'a=1; b=2')
+  t.equal(await cookieOf('tenantry_console=secret; b=tenantry_console'), 'b=tenantry_console')
+  t.equal(await cookieOf('tenantry_console=secret'), undefined)
+  t.equal(await cookieOf('a=1;b=2'), 'a=1;b=2')
+})
+
 t.test('The gateway keeps a valid request ID of the client, and otherwise creates one', async (t) => {
   const { gateway, upstream, add } = await startSetting(t)
   await add('acme')

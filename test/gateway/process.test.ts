@@ -32,6 +32,7 @@ t.test('The environment is read strictly and frozen', async (t) => {
   t.same(config, {
     host: '127.0.0.1',
     port: 8080,
+    isPortShared: false,
     internalHost: '127.0.0.1',
     internalPort: 8081,
     trustedProxies: [],
@@ -60,6 +61,7 @@ t.test('The environment is read strictly and frozen', async (t) => {
     /TENANTRY_POSTGRES_REQUIRE_TLS is not valid/,
   )
   t.notOk('postgres' in readConfig({ ...whole, ...tls }), 'without a port there is no Postgres proxy')
+  t.equal(readConfig({ ...whole, TENANTRY_SHARED_PORT: '1' }).isPortShared, true)
   const range = { TENANTRY_TENANT_RANGE: '10.201.0.0/16' }
   const tenants = { first: 0x0ac90000, size: 65_536 }
   t.same(readConfig({ ...whole, ...range }).tenantAddresses, { range: tenants })
@@ -79,6 +81,7 @@ t.test('The environment is read strictly and frozen', async (t) => {
     [{ TENANTRY_PORT: '80 ' }, /TENANTRY_PORT is not valid/],
     [{ TENANTRY_CONTROL_URL: 'ftp://x' }, /TENANTRY_CONTROL_URL is not valid/],
     [{ TENANTRY_CONTROL_URL: 'http://x/path' }, /TENANTRY_CONTROL_URL is not valid/],
+    [{ TENANTRY_SHARED_PORT: 'yes' }, /TENANTRY_SHARED_PORT is not valid/],
     [{ TENANTRY_DOMAIN: 'Example.org' }, /TENANTRY_DOMAIN is not valid/],
     [{ TENANTRY_DOMAIN: '.example.org' }, /TENANTRY_DOMAIN is not valid/],
     [{ TENANTRY_LOG_LEVEL: 'loud' }, /TENANTRY_LOG_LEVEL is not valid/],

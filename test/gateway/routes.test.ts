@@ -73,6 +73,31 @@ t.test('Clients are disconnected when their tenant is suspended or deleted', asy
   t.equal((await responseOf(setting, other.name))[0], 200)
 })
 
+t.test('A connection that opens while its tenant is suspended ends, and a short suspension ends none', async (t) => {
+  const setting = await startSetting(t)
+  const route = await setting.add('acme')
+  const connect = (path: string) => new WebSocket(`ws://127.0.0.1:${setting.gateway.port}/t/acme/${path}`)
+  const [late, open] = [connect('late'), connect('ws')]
+  await once(open, 'open')
+  await until(() => setting.upstream.upgrades.length === 1, 'the request at the runtime')
+  await setting.put({ ...route, generation: 2, phase: 'suspended' })
+  await setting.put({ ...route, generation: 3, phase: 'ready' })
+  const suspended = await setting.add('other')
+  const other = new WebSocket(`ws://127.0.0.1:${setting.gateway.port}/t/other/ws`)
+  await once(other, 'open')
+  await setting.put({ ...suspended, generation: 2, phase: 'suspended' })
+  await once(other, 'close')
+  // The connections of the first tenant were to end before that one.
+  open.send('still here')
+  t.equal(String((await once(open, 'message'))[0]), 'still here')
+  await setting.put({ ...route, generation: 4, phase: 'suspended' })
+  const ended = once(open, 'close')
+  const opened = once(late, 'open')
+  for (const upgrade of setting.upstream.upgrades) upgrade()
+  await opened
+  await Promise.all([ended, once(late, 'close')])
+})
+
 t.test('A new name applies at once, and the old one is free for another tenant', async (t) => {
   const setting = await startSetting(t)
   const first = await setting.add('acme')

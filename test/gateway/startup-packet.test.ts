@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { fatalMessage, sqlRejection, sqlRejections } from '#gateway/postgres-proxy/fatal.ts'
 import { SessionStart } from '#gateway/postgres-proxy/session-start.ts'
-import { packetLength, readOnlyPacket, readStartupPacket } from '#gateway/postgres-proxy/startup-packet.ts'
+import { movedPacket, packetLength, readOnlyPacket, readStartupPacket } from '#gateway/postgres-proxy/startup-packet.ts'
 import { rejections, tenantSuspended } from '#gateway/errors.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import {
@@ -31,6 +31,17 @@ t.test('readStartupPacket identifies every kind of packet', async (t) => {
   })
   t.same(readStartupPacket(startup(['user', 'a'], 0x30002)), { kind: 'login', user: 'a' }, 'protocol 3.2')
   t.same(readStartupPacket(startup(['user', ''])), { kind: 'login', user: '' })
+})
+
+t.test('A login to a shared database that the home has left leads to its present one', async (t) => {
+  const login = (database: string) => startup(['user', 'a', 'database', database, 'options', '-c x=é'], 0x30002)
+  t.same(
+    movedPacket(login('tenantry_homes_1'), 'tenantry_homes_2'),
+    startup(['user', 'a', 'options', '-c x=é', 'database', 'tenantry_homes_2'], 0x30002),
+  )
+  for (const database of ['tenantry_homes_2', 'postgres', 'tenantry_homes_', 'tenantry_homes_1b'])
+    t.equal(movedPacket(login(database), 'tenantry_homes_2'), undefined, `${database} stays`)
+  t.equal(movedPacket(startup(['user', 'a']), 'tenantry_homes_2'), undefined, 'a login without a database stays')
 })
 
 t.test('A login to the alias of read-only copies becomes a read-only login to the database', async (t) => {

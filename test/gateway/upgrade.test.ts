@@ -94,3 +94,20 @@ t.test('A stop ends upgraded connections', async (t) => {
   await closed
   t.equal(client.readyState, WebSocket.CLOSED)
 })
+
+t.test('A stop ends many connections in groups, so that their clients do not come back all at once', async (t) => {
+  const { gateway, add } = await startSetting(t)
+  await add('acme')
+  const clients = Array.from({ length: 120 }, () => new WebSocket(`ws://127.0.0.1:${gateway.port}/t/acme/ws`))
+  await Promise.all(clients.map((client) => once(client, 'open')))
+  const closed = () => clients.filter(({ readyState }) => readyState === WebSocket.CLOSED).length
+  const first = Promise.race(clients.map((client) => once(client, 'close')))
+  const stopped = gateway.stop()
+  await first
+  const open = clients.filter(({ readyState }) => readyState === WebSocket.OPEN)
+  t.ok(open.length >= 70, `${open.length} are open`)
+  open.at(-1)?.send('hello')
+  t.equal(String((await once(open.at(-1) ?? t, 'message'))[0]), 'hello', 'the others are served meanwhile')
+  await stopped
+  await until(() => closed() === 120)
+})

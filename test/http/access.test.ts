@@ -1,4 +1,5 @@
 // Which keys may call which route: every route with every kind of key. A route that the table lacks is a failure.
+import { readdir } from 'node:fs/promises'
 import t from 'tap'
 import type { Scope } from '#control-plane/keys/platform-key.ts'
 import { internalToken, isError, startApi } from '#test/support/control-plane/api.ts'
@@ -6,7 +7,22 @@ import { internalToken, isError, startApi } from '#test/support/control-plane/ap
 const api = await startApi(t)
 
 const allScopes = ['admin', 'read', 'billing'] as const
-const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
+const [script = ''] = (await readdir(new URL('../../console/built/', import.meta.url))).filter((name) =>
+  /^app-.*\.js$/.test(name),
+)
+/** `sign-in`: without a key, but its body must have one. */
+const table: Record<string, 'public' | 'internal' | 'sign-in' | readonly Scope[]> = {
+  'GET /': 'public',
+  'GET /console/:file': 'public',
+  'POST /v1/console-sessions': 'sign-in',
+  'GET /v1/console-sessions': ['admin'],
+  'GET /v1/console-sessions/current': allScopes,
+  'DELETE /v1/console-sessions/current': allScopes,
+  'DELETE /v1/console-sessions/:id': ['admin'],
+  'GET /v1/fleet': ['admin', 'read'],
+  'GET /v1/fleet/attention': ['admin', 'read'],
+  'GET /v1/changes': allScopes,
+  'GET /v1/prices': allScopes,
   'GET /health': 'public',
   'GET /openapi.json': 'public',
   'GET /internal/v1/live': 'public',
@@ -29,15 +45,24 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'POST /v1/tenants/:id/database-password/rotate': ['admin'],
   'POST /v1/tenants/:id/service-passwords/rotate': ['admin'],
   'POST /v1/regions/:id/superuser-password/rotate': ['admin'],
+  'GET /v1/regions/:id/databases': ['admin', 'read'],
+  'PATCH /v1/regions/:id/databases/:database': ['admin'],
+  'POST /v1/regions/:id/rebalance': ['admin'],
+  'GET /v1/regions/:id/rebalances': ['admin', 'read'],
+  'GET /v1/regions/:id/rebalances/:rebalance': ['admin', 'read'],
+  'POST /v1/regions/:id/rebalances/:rebalance/cancel': ['admin'],
   'GET /v1/tenants/:id/jwks': ['admin', 'read'],
   'PUT /v1/tenants/:id/jwks': ['admin'],
   'POST /v1/tenants/:id/restart': ['admin'],
   'POST /v1/tenants/:id/switchover': ['admin'],
+  'POST /v1/tenants/:id/move': ['admin'],
+  'POST /v1/tenants/:id/move/revert': ['admin'],
   'POST /v1/tenants/:id/pause': ['admin'],
   'POST /v1/tenants/:id/wake': ['admin'],
   'POST /v1/tenants/:id/undelete': ['admin'],
   'GET /v1/tenants/:id/health': ['admin', 'read'],
   'GET /v1/tenants/:id/drift': ['admin', 'read'],
+  'POST /v1/tenants/:id/drift/repair': ['admin'],
   'GET /v1/tenants/:id/logs': ['admin', 'read'],
   'GET /v1/tenants/:id/sessions': ['admin', 'read'],
   'DELETE /v1/tenants/:id/sessions/:pid': ['admin'],
@@ -58,8 +83,12 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'DELETE /v1/tenants/:id/adjustments/:adjustment': ['admin', 'billing'],
   'GET /v1/tenants/:id/buyer': allScopes,
   'PUT /v1/tenants/:id/buyer': ['admin', 'billing'],
+  'GET /v1/tenants/:id/spending-limit': allScopes,
+  'PUT /v1/tenants/:id/spending-limit': ['admin', 'billing'],
+  'DELETE /v1/tenants/:id/spending-limit': ['admin', 'billing'],
   'GET /v1/operations': ['admin', 'read'],
   'GET /v1/operations/:id': ['admin', 'read'],
+  'POST /v1/operations/:id/cancel': ['admin'],
   'POST /v1/rollouts': ['admin'],
   'GET /v1/rollouts': ['admin', 'read'],
   'GET /v1/rollouts/:id': ['admin', 'read'],
@@ -76,6 +105,8 @@ const table: Record<string, 'public' | 'internal' | readonly Scope[]> = {
   'POST /v1/backups/:id/verify': ['admin'],
   'GET /v1/plans': allScopes,
   'GET /v1/regions': allScopes,
+  'GET /v1/hosts': ['admin', 'read'],
+  'GET /v1/hosts/:id': ['admin', 'read'],
   'GET /v1/keys': ['admin'],
   'POST /v1/keys': ['admin'],
   'DELETE /v1/keys/:id': ['admin'],
@@ -109,6 +140,9 @@ const pathOf = (url: string) =>
   url
     .replace(':id', 't_00000000000000000000')
     .replace(':month', '2026-01')
+    .replace(':file', script)
+    // An admitted call would not end.
+    .replace(/changes$/, 'changes?nothing=true')
     .replace('/tls/ask', '/tls/ask?domain=localhost')
 
 t.test('The table has every route, and no other', (t) => {
@@ -143,7 +177,10 @@ t.test('Every route is open to its scopes, and to no others', async (t) => {
       else isError(t, response, status, code, names, route)
       return response
     }
-    if (access === 'public') {
+    if (access === 'sign-in') {
+      for (const key of [null, api.keys.billing, revoked.key])
+        isError(t, await call(key), 400, 'MISSING_FIELD', 'platform_key', `${route} needs a key in its body`)
+    } else if (access === 'public') {
       for (const key of [null, api.keys.billing, revoked.key]) t.same((await call(key)).status, 200, `${route} is open`)
     } else if (access === 'internal') {
       for (const key of [null, api.keys.admin, internalToken])

@@ -64,6 +64,7 @@ t.test('A query parameter that is unknown, repeated or invalid is rejected', asy
   const plain = [
     '/v1/plans',
     '/v1/regions',
+    '/v1/hosts',
     '/v1/keys',
     '/v1/audit/verify',
     ...['', '/health', '/drift', '/usage'].map((part) => `/v1/tenants/${id}${part}`),

@@ -21,11 +21,11 @@ interface Event {
 }
 
 /** Follows a log. `events` grows, and contains comments without a name. */
-async function follow(t: Test, query = '', headers: Record<string, string> = {}) {
+async function follow(t: Test, query = '', headers: Record<string, string> = {}, key = api.keys.read) {
   const stop = new AbortController()
   t.teardown(() => stop.abort())
   const response = await fetch(new URL(path(`&follow=true${query}`), url), {
-    headers: { authorization: `Bearer ${api.keys.read}`, ...headers },
+    headers: { authorization: `Bearer ${key}`, ...headers },
     signal: stop.signal,
   })
   const events: Event[] = []
@@ -168,6 +168,39 @@ t.test('A reader of a silent log receives comments', async (t) => {
   const { events, lines } = await follow(t, '&tail=0')
   await until(() => events.filter((event) => '' in event).length > 2, 'comments')
   t.same(lines(), [])
+})
+
+t.test('A stream ends when its key is revoked, and states that', async (t) => {
+  api.clock.timeout = 100
+  t.teardown(() => (api.clock.timeout = Infinity))
+  const [revoked, valid] = [await api.newKey('read'), await api.newKey('read')]
+  const [one, other] = await Promise.all([revoked, valid].map(({ key }) => follow(t, '&tail=1', {}, key)))
+  await until(() => one?.lines().length === 1 && other?.lines().length === 1, 'both logs')
+  t.same((await api.call('DELETE', `/v1/keys/${revoked.id}`)).status, 200)
+  await one?.reading
+  t.match(one?.events.at(-1), { event: 'end', data: /The platform key was revoked/ })
+  t.same((await follow(t, '', {}, revoked.key)).response.status, 401)
+  api.engine.write(at(40), 'not for the revoked key')
+  await until(() => other?.lines().length === 2, 'the other log continues')
+  t.notOk(one?.lines().includes('not for the revoked key'))
+})
+
+t.test('A stream ends after its maximum time, and continues after its last ID, also if it had no line', async (t) => {
+  const before = api.engine.lines.at(-1)?.at ?? ''
+  api.clock.later = 200
+  t.teardown(() => (api.clock.later = Infinity))
+  const { events, lines, reading } = await follow(t, '&tail=0')
+  await reading
+  t.same(lines(), [])
+  t.same(
+    events.flatMap(({ id }) => id ?? []),
+    [before],
+    'the ID of the last line before',
+  )
+  api.engine.write(at(41), 'between two streams')
+  const next = await follow(t, '&tail=0', { 'last-event-id': before })
+  await next.reading
+  t.same(next.lines(), ['between two streams'])
 })
 
 t.test('The number of followers is limited', async (t) => {

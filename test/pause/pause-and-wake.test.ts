@@ -18,7 +18,10 @@ const published = createPublishedSource(
   plane.database,
   plane.seal,
   [config],
-  { maxUploadBytes: 100_000_000, homeLimits: { functions: {}, schemas: {}, events: {}, invocations: {} } },
+  {
+    maxUploadBytes: 100_000_000,
+    homeLimits: { functions: {}, schemas: {}, events: {}, invocations: {}, realtime: {} },
+  },
   plane.clock.now,
 )
 

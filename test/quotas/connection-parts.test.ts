@@ -139,7 +139,7 @@ t.test('A waiter gets one result: a slot, that there is none, or a rejection', a
   t.match(reports, [{ open: 0, keep: 0, waiting: 3 }])
   t.notOk(renewer.apply({ ...response, slots: [grant(1, 1, 'exhausted')] }, reports))
   t.same(results, ['a goes', 'b is too many', 'c is too many'])
-  t.same([renewer.waiting, slots.open], [0, 1])
+  t.same([renewer.waiting, slots.open, slots.openInAll], [0, 1, 1], 'a connection that waited is not counted twice')
   const leaving = wait('e')
   t.same(leaving, { outcome: 'exhausted' })
   renewer.apply({ ...response, slots: [grant(1, 1)] }, renewer.reports(10))

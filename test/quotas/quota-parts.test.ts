@@ -227,6 +227,7 @@ t.test('Limits of homes that operators set extend the defaults, and invalid ones
     ['TENANTRY_SCHEMA_LIMITS', 'COUNT/BYTES', ['Pro=-1/5']],
     ['TENANTRY_EVENT_LIMITS', 'DAYS/BYTES', ['Pro=366/5', 'Pro=7']],
     ['TENANTRY_INVOCATION_LIMITS', 'DAYS/COUNT', ['Pro=0/5', 'Pro=1.5/5']],
+    ['TENANTRY_REALTIME_LIMITS', 'MESSAGES/BYTES', ['Pro=0/5', 'Pro=5/3000001']],
   ] as const)
     for (const text of invalid)
       t.throws(() => read({ [name]: text }), { message: `${name}: "${text}" is not PLAN=${form} or PLAN=none` })
@@ -239,6 +240,8 @@ t.test('Limits of homes that operators set extend the defaults, and invalid ones
     event_bytes: 64_000_000,
     invocation_days: 1,
     invocations: 2,
+    realtime_messages: 100,
+    realtime_payload_bytes: 256_000,
   })
   t.same(new Set(Object.values(toRuntimeLimits(defaultHomeLimits, 'Another'))), new Set([null]))
 })

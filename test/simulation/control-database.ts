@@ -97,6 +97,7 @@ export function createControlDatabase(now: () => Date) {
         homeVersion: null,
         routePhase: 'pending',
         isSqlClosed: false,
+        isHeld: false,
         databasePasswordDue: false,
         servicePasswordsDue: false,
         purgeAfter: null,

@@ -326,9 +326,9 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       container.state = 'running'
       changed({ kind: 'container', what: 'changed', object: container }, actor)
     },
-    updateResources(name: string, resources: Resources, actor: Actor): void {
+    updateResources(name: string, resources: Partial<Resources>, actor: Actor): void {
       const container = found(name, `change the limits of container ${name}`)
-      container.resources = { ...resources }
+      container.resources = { ...container.resources, ...resources }
       changed({ kind: 'container', what: 'changed', object: container }, actor)
     },
     setRestartPolicy(name: string, policy: string, actor: Actor): void {

@@ -1,7 +1,6 @@
 // The simulated ContainerHost. Each call sends the same requests to the Engine as the real one, and each request may be lost,
 // hang, or be its caller's last.
 import {
-  restartPolicy,
   type ContainerHost,
   type ContainerSpec,
   type Labels,
@@ -307,10 +306,10 @@ export function createSimulatedHost({
       request(`unpause container ${name}`, signal, (actor) => docker.unpauseContainer(name, actor)),
     stopContainer: (name, _seconds, signal) =>
       request(`stop container ${name}`, signal, (actor) => docker.stopContainer(name, actor), 300),
-    updateResources: (name, resources, signal) =>
+    updateResources: (name, { restartPolicy: policy, ...resources }, signal) =>
       request(`update container ${name}`, signal, (actor) => {
         docker.updateResources(name, resources, actor)
-        docker.setRestartPolicy(name, restartPolicy, actor)
+        if (policy !== undefined) docker.setRestartPolicy(name, policy, actor)
       }),
     connect,
     disconnect: (network, name, signal) =>

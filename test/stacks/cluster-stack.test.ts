@@ -105,6 +105,7 @@ t.test(
     for (const name of ['runtime-1', 'runtime-2'])
       t.match(serviceOf(stack, name).environment, {
         TENANTRY_SIBLINGS: '1',
+        TENANTRY_SIBLING_HOSTS: `${tenant.id}-runtime-1:24401,${tenant.id}-runtime-2:24401`,
         TENANTRY_MAX_CONNECTIONS: '20',
         TENANTRY_FAILOVER_SECONDS: '25',
       })

@@ -63,6 +63,24 @@ t.test('A schema-per-tenant tenant has no stack of its own, and a cluster needs 
 })
 
 t.test(
+  'Services that are processes have fixed addresses, no gateway on their network, and never two of one kind',
+  (t) => {
+    const input = { ...tenant, subnet: '127.64.1.16/28' }
+    const processes = stackFor(input, { ...surroundings, areProcesses: true })
+    const containers = stackFor(input, surroundings)
+    const addresses = (stack: typeof processes) => stack.services.map(({ networks }) => networks[0]?.address)
+    t.same(addresses(processes), ['127.64.1.18', '127.64.1.19'])
+    t.same(addresses(containers), [undefined, undefined])
+    t.same(processes.networks[0]?.attachedContainers, [])
+    t.same(
+      processes.services.map(({ replace }) => replace),
+      ['stop-first', 'stop-first'],
+    )
+    t.end()
+  },
+)
+
+t.test(
   'A database-per-tenant tenant has an internal network, and volumes that must exist once they held data',
   async (t) => {
     const stack = stackFor(tenant, surroundings)
@@ -234,6 +252,13 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
     runtimeUrls: [20, 21, 22].map((last) => `http://10.9.0.${last}:24401`),
     gatewayInternalUrl: 'http://10.9.0.11:4402',
   })
+  for (const { environment } of stack.services.slice(1, 4))
+    t.match(environment, {
+      TENANTRY_SIBLINGS: '2',
+      TENANTRY_SIBLING_HOSTS: 'runtime-0:24401,runtime-1:24401,runtime-2:24401',
+    })
+  const alone = regionStack({ ...input, docker: { ...input.docker, shared_runtimes: 1 } })
+  t.notOk('TENANTRY_SIBLING_HOSTS' in (alone.services[1]?.environment ?? {}), 'one runtime follows none')
   for (const { name, networks } of stack.services.slice(0, 4))
     t.equal(networks.length, 1, `${name} is not on the published network`)
   t.equal(regionAddress(parseRange('10.9.0.0/20'), 11), stack.services[4]?.networks[0]?.address)

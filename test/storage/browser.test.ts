@@ -1,7 +1,7 @@
 // A real browser opens files of untrusted users in every way that a page can open them: none of their scripts runs.
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { chromium, type BrowserContext, type Page } from 'playwright-core'
+import { chromium, errors, type BrowserContext, type Page } from 'playwright-core'
 import t, { type Test } from 'tap'
 import { ensureChromium } from '#scripts/chromium.ts'
 import { until } from '#test/support/until.ts'
@@ -62,15 +62,30 @@ async function visit(context: BrowserContext, urls: readonly string[]): Promise<
   const left = [...urls]
   await Promise.all(
     Array.from({ length: pagesAtOnce }, async () => {
-      const page = await context.newPage()
-      page.on('dialog', (dialog) => {
-        seen.dialogs.push(dialog.message())
-        void dialog.dismiss().catch(() => undefined)
-      })
-      for (let url = left.shift(); url !== undefined; url = left.shift()) {
+      const openPage = async () => {
+        const page = await context.newPage()
+        page.setDefaultTimeout(15_000)
+        page.on('dialog', (dialog) => {
+          seen.dialogs.push(dialog.message())
+          void dialog.dismiss().catch(() => undefined)
+        })
+        return page
+      }
+      let page = await openPage()
+      const visitOne = async (url: string) => {
         if (await opens(page, url)) seen.shown.push(url)
         await page.mouse.click(60, 60)
         seen.titles.push(await page.title())
+      }
+      for (let url = left.shift(); url !== undefined; url = left.shift()) {
+        const here = url
+        // A dialog that appears while its page is left can block the page for good. A new one then opens the URL again.
+        await visitOne(here).catch(async (error: unknown) => {
+          if (!(error instanceof errors.TimeoutError)) throw error
+          await page.close()
+          page = await openPage()
+          await visitOne(here)
+        })
       }
       await page.close()
     }),
@@ -81,7 +96,7 @@ async function visit(context: BrowserContext, urls: readonly string[]): Promise<
 /** Returns false when the browser saves the file instead. */
 async function opens(page: Page, url: string): Promise<boolean> {
   try {
-    await page.goto(url, { timeout: 30_000 })
+    await page.goto(url)
     return true
   } catch (error) {
     if (error instanceof Error && /Download is starting|ERR_ABORTED/.test(error.message)) return false

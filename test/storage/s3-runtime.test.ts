@@ -3,7 +3,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { Readable } from 'node:stream'
@@ -211,6 +211,8 @@ t.test("The image's bundle starts on S3, and reports what it cannot reach", asyn
     await mkdir(dirname(file), { recursive: true })
     if ('content' in entry) await writeFile(file, entry.content)
   }
+  const developerConsole = 'console/built/developer'
+  await cp(join(project, developerConsole), join(directory, 'app', developerConsole), { recursive: true })
   const token = randomBytes(24).toString('hex')
   await writeFile(join(directory, 'token'), token)
   await writeFile(join(directory, 'secret'), server.settings.secretAccessKey)

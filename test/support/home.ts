@@ -37,6 +37,7 @@ export async function createHome(postgres: TestPostgres): Promise<TestHome> {
     schema: tenantId,
     url: url(roles.runtime, passwords.runtime),
     ddl_url: url(roles.ddl, passwords.ddl),
+    admin_url: url(roles.admin, passwords.admin),
     adminUrl: url(roles.admin, passwords.admin),
   }
 }

@@ -4,10 +4,12 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, readFile, readlink, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { controlDatabase } from '#local/control-database.ts'
+import { socketPorts, socketUrl } from '#local/process/postgres-socket.ts'
 import { isFree } from '#local/process/ports.ts'
 import { allProcesses } from '#local/process/process-identity.ts'
 import { asIdentity, type Identity } from '#local/process/unprivileged.ts'
-import { freePort } from './postgres.ts'
+import { freePort, query } from './postgres.ts'
 
 export interface Installation {
   controlUrl: string
@@ -18,7 +20,7 @@ export interface Installation {
   supervisor: ChildProcess
   /** The output of the supervisor so far. */
   output(): { stdout: string; stderr: string }
-  /** Pid of a service: `postgres`, `control-database`, `control-plane`, `runtime-0` and so on, `gateway`. */
+  /** Pid of a service: `postgres`, `control-database`, `control-plane`, `runtime-0` and so on, `gateway`, `gateway-1`. */
   pid(service: string): Promise<number>
   /** Returns the names of the runtimes' services, by their numbers. */
   runtimes(): Promise<string[]>
@@ -33,6 +35,10 @@ export interface InstallationOptions {
   port?: number
   /** Number of runtimes. */
   runtimes?: number
+  /** Number of gateways; 1 by default, on any machine. */
+  gateways?: number
+  /** Number of homes that are made in advance; 0 by default, because tests compare what exists with their tenants. */
+  warmHomes?: number
   environment?: Record<string, string>
   logLevel?: string
   /** Starts the installation with `--watch`. */
@@ -63,6 +69,10 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       String(port),
       ...(options.logLevel === undefined ? [] : ['--log-level', options.logLevel]),
       ...(options.runtimes === undefined ? [] : ['--runtimes', String(options.runtimes)]),
+      '--gateways',
+      String(options.gateways ?? 1),
+      '--warm-homes',
+      String(options.warmHomes ?? 0),
       ...(options.watch === true ? ['--watch'] : []),
       ...(options.respawn === true ? ['--respawn'] : []),
       ...(options.recover === undefined ? [] : ['--recover', options.recover]),
@@ -130,6 +140,16 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
       await gone
     },
   }
+}
+
+/** Runs SQL in the control database of an installation, as its superuser. */
+export async function controlSql(
+  { data }: Pick<Installation, 'data'>,
+  text: string,
+): Promise<Record<string, unknown>[]> {
+  const password = (await readFile(join(data, 'secrets/postgres-password'), 'utf8')).trim()
+  const server = { sockets: join(data, 'sockets'), port: socketPorts.controlDatabase, password }
+  return query(socketUrl(server, controlDatabase), text)
 }
 
 /** Returns the errors in the log of an installation, or its last lines if it has none. */

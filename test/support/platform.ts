@@ -83,6 +83,10 @@ export interface PlatformSettings {
   superuserPassword?: string
   /** More settings of Postgres. */
   postgres?: Record<string, string>
+  /** Opens the port through which the services reach Postgres; by default, that of Postgres itself. */
+  linkToPostgres?: (port: number) => Promise<number>
+  /** Whether the first gateway is the Postgres proxy that tenants' `database_url` names. */
+  hasPostgresProxy?: boolean
 }
 
 export interface ApiResponse {
@@ -105,6 +109,7 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
       internalPort: await freePort(),
     })),
   )
+  const proxyPort = settings.hasPostgresProxy === true ? await freePort() : undefined
   const gatewayUrls = gateways.map(({ port }) => `http://127.0.0.1:${port}`)
   const [gatewayUrl = ''] = gatewayUrls
   const file = async (name: string, text: string) => {
@@ -118,13 +123,16 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     await query(postgres.url('postgres'), `alter role postgres password '${superuserPassword}'`)
   const postgresPasswordFile =
     superuserPassword === undefined ? undefined : await file('postgres-password', superuserPassword)
+  const regionPostgres = new URL(postgres.url('postgres'))
+  regionPostgres.port = String((await settings.linkToPostgres?.(postgres.port)) ?? postgres.port)
   const region = {
     id: 'local',
     engine: 'process',
     domain: 'localhost',
     gateway_url: gatewayUrl,
-    postgres_url: postgres.url('postgres'),
+    postgres_url: regionPostgres.href,
     ...(postgresPasswordFile === undefined ? {} : { postgres_password_file: postgresPasswordFile }),
+    ...(proxyPort === undefined ? {} : { database_host: `127.0.0.1:${proxyPort}` }),
     runtime_urls: [`http://127.0.0.1:${runtime}`],
     gateway_internal_urls: gateways.map(({ internalPort }) => `http://127.0.0.1:${internalPort}`),
   }
@@ -151,14 +159,31 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
       ...environment,
     })
     services.push(service)
-    await untilRespondingOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
+    try {
+      await untilRespondingOrEnded(service, `http://127.0.0.1:${livePort}${internalPaths.live}`)
+    } catch (error) {
+      await stop()
+      throw error
+    }
     return service
+  }
+  // A service that does not respond ends the whole platform: a process that is left keeps the test file from ending.
+  let stopped: Promise<void> | undefined
+  const stop = () => (stopped ??= stopAll())
+  const stopAll = async () => {
+    for (const service of services.reverse()) {
+      service.process.kill('SIGKILL')
+      await service.exited
+    }
+    await postgres.stop()
+    await rm(directory, { recursive: true, force: true })
   }
   const controlUrl = `http://127.0.0.1:${control}`
   const startGateway = ({ number, port, internalPort }: (typeof gateways)[number]) =>
     start('gateway/src/main.ts', internalPort, {
       TENANTRY_PORT: String(port),
       TENANTRY_INTERNAL_PORT: String(internalPort),
+      ...(proxyPort === undefined || number > 0 ? {} : { TENANTRY_POSTGRES_PORT: String(proxyPort) }),
       TENANTRY_CONTROL_URL: controlUrl,
       TENANTRY_DATA: join(directory, `gateway-${number}`),
       TENANTRY_DOMAIN: 'localhost',
@@ -252,14 +277,7 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
         ...(body === undefined ? {} : { body }),
       }),
     output: () => services.map((service) => service.output()).join(''),
-    async stop() {
-      for (const service of services.reverse()) {
-        service.process.kill('SIGKILL')
-        await service.exited
-      }
-      await postgres.stop()
-      await rm(directory, { recursive: true, force: true })
-    },
+    stop,
   }
 }
 

@@ -1,9 +1,7 @@
 // Starts the real runtime in this process, with real Postgres homes and real files. Each tenant has an HTTP proxy that sets
 // the internal headers as the gateway does, so that tests can use unmodified clients.
-import { createHash, randomBytes } from 'node:crypto'
-import { once } from 'node:events'
+import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
-import { request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createClient, type SupabaseClient } from '@supabase/supabase-js'
@@ -13,7 +11,7 @@ import type { Test } from 'tap'
 import type { BoundsLimits } from '#tenant-runtime/bounds/index.ts'
 import type { ConnectionLimits } from '#tenant-runtime/database/connections.ts'
 import type { BodyPace } from '#tenant-runtime/http/body-reader.ts'
-import type { Config } from '#tenant-runtime/config.ts'
+import { developerConsole, type Config } from '#tenant-runtime/config.ts'
 import { openRuntime } from '#tenant-runtime/runtime.ts'
 import type { PoolLimits } from '#tenant-runtime/functions/executor/pool.ts'
 import { eventBounds, trimEvents, type EventBounds } from '#tenant-runtime/events/event-retention.ts'
@@ -27,10 +25,11 @@ import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { CountingDatabase } from './counting-database.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
+import { send, type ApiResponse, type RequestOptions } from './send-request.ts'
 import { signToken } from './sign-token.ts'
 import { internalToken, openProxy } from './tenant-proxy.ts'
 
-export { signToken }
+export { send, signToken, type ApiResponse, type RequestOptions }
 
 /** Limits that no test reaches, so that a test sets only the limit that it is about. */
 export const roomy: Limits = {
@@ -67,6 +66,8 @@ export interface TestTenant {
   statementTexts(): ReadonlySet<string>
   /** Changes the manifest, as a new generation from the control plane does. */
   change(manifest: Partial<TenantManifest>): void
+  /** Removes the tenant from the runtime, as after its deletion. */
+  remove(): void
   /** Runs a statement as the database's superuser. @returns its rows */
   rows(sql: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** Returns the names of all files that the tenant has in the store, complete or incomplete. */
@@ -80,25 +81,6 @@ export interface TestTenant {
   client(caller: string | undefined): SupabaseClient<AnyDatabase>
 }
 
-export interface RequestOptions {
-  /** The caller: a user's ID, `service`, or undefined for an unauthenticated caller. */
-  as?: string | undefined
-  headers?: OutgoingHttpHeaders
-  /** Objects are sent as JSON, bytes and texts unchanged, and a list of chunks without a Content-Length. */
-  body?: object | Buffer | string | Buffer[]
-}
-
-export interface ApiResponse {
-  status: number
-  headers: IncomingHttpHeaders
-  bytes: Buffer
-  text: string
-  /** Returns the body as a JSON object. @throws Error when it is not one */
-  json(): Record<string, unknown>
-  /** Returns the body as a list of JSON objects. @throws Error when it is not one */
-  list(): Record<string, unknown>[]
-}
-
 export interface TestRuntime {
   postgres: TestPostgres
   /** The runtime's own port, which requires the internal headers. */
@@ -110,6 +92,8 @@ export interface TestRuntime {
   clock: { ahead: number; stopped: number | undefined; now(): number }
   /** Log lines of the level `logLevel` or above, and messages of errors that modules reported. */
   errors: string[]
+  /** Begins the end of background work, as the stop of the process does. */
+  beginStop(): void
   /** Makes the runtime check a tenant for new events and due schedules. */
   notify(tenantId: string): void
   /** Deletes old events as the hourly retention does. @returns the number of deleted events */
@@ -147,6 +131,8 @@ export interface RuntimeOptions {
   bodyPace?: BodyPace
   /** Settings of the REST interface. */
   rest?: Partial<Pick<Config, 'allowsRollback' | 'allowsAggregates' | 'sendsTiming'>>
+  /** Whether realtime messages may be compressed. */
+  compressesMessages?: boolean
 }
 
 /** Starts the runtime with its Postgres. Both stop when the test ends. */
@@ -161,6 +147,7 @@ export async function startRuntime(
     dispatch,
     connections: connectionLimits,
     rest,
+    compressesMessages = false,
     bounds,
     bodyPace,
     logLevel = 'error',
@@ -192,10 +179,11 @@ export async function startRuntime(
     storage: { backend: 'local', fallback: undefined, s3: undefined },
     limits: { ...defaultStorageLimits, ...storageLimits },
     maxConnections: 40,
-    ...{ siblings: 0, failoverSeconds: 0 },
+    ...{ siblings: 0, siblingHosts: [], failoverSeconds: 0, consoleFiles: developerConsole },
     share: { number: 0, runtimes: 1 },
     memory: { bodyBytes: 512 * 2 ** 20, resultBytes: 512 * 2 ** 20 },
     ...{ allowsRollback: false, allowsAggregates: true, sendsTiming: false, ...rest },
+    compressesMessages,
     functionsMayReach: readNetworks(mayReach),
     egress,
   }
@@ -203,7 +191,7 @@ export async function startRuntime(
     log: pino({ level: logLevel, base: null }, { write: (line: string) => errors.push(line) }),
     now: clock.now,
     elapsed: clock.now,
-    random: () => 0.5,
+    ...{ random: () => 0.5, newId: randomUUID },
     fetch: requestControl,
     failpoint,
     onError: (error) => errors.push(error.message),
@@ -227,7 +215,7 @@ export async function startRuntime(
     events: subscriptions,
     ...(backend === undefined ? {} : { backend }),
   })
-  const { app, connections, storage, functions, notify } = runtime
+  const { app, connections, storage, functions, realtime, notify } = runtime
   await runtime.start()
   await app.listen({ host: config.host, port: config.port })
   const address = app.server.address()
@@ -235,13 +223,13 @@ export async function startRuntime(
   const stops: (() => Promise<void>)[] = []
   const over = new AbortController()
   // Without `dispatch` no background work may run: some tests count statements.
-  const loops = dispatch === undefined ? undefined : functions.run(over.signal)
+  const loops = [realtime.run(over.signal), ...(dispatch === undefined ? [] : [functions.run(over.signal)])]
   t.teardown(async () => {
     over.abort()
     for (const stop of stops) await stop()
     app.server.closeAllConnections()
     await app.close()
-    await loops
+    await Promise.all(loops)
     await runtime.close()
     await postgres.stop()
     await rm(directory, { recursive: true, force: true })
@@ -254,6 +242,7 @@ export async function startRuntime(
     directory,
     clock,
     errors,
+    beginStop: () => over.abort(),
     notify,
     async trimEvents(id, bounds) {
       const tenant = tenants.get(id)
@@ -273,7 +262,7 @@ export async function startRuntime(
         tenant_id: home.tenantId,
         name,
         generation: 1,
-        home: { url: home.url, ddl_url: home.ddl_url, schema: home.schema },
+        home: { url: home.url, ddl_url: home.ddl_url, admin_url: home.adminUrl, schema: home.schema },
         keys: [apiKey('secret', secretKey), apiKey('publishable', publishableKey)],
         jwt_secrets: jwtSecrets,
         signing_secret: randomBytes(32).toString('hex'),
@@ -311,6 +300,10 @@ export async function startRuntime(
           manifest = { ...manifest, ...changes, generation: manifest.generation + 1 }
           publish()
         },
+        remove() {
+          tenants.delete(home.tenantId)
+          runtime.evict(home.tenantId)
+        },
         rows: (sql, values) => rowsOf(postgres, home, sql, values),
         async files() {
           const halves = (await readdir(join(directory, 'blobs/tmp'))).filter((file) => file.startsWith(home.tenantId))
@@ -346,55 +339,4 @@ async function rowsOf(
 ): Promise<Record<string, unknown>[]> {
   // Row-level security does not apply to superusers, so the statement sees all rows.
   return query(`${postgres.url('homes')}?options=${encodeURIComponent(`-c search_path=${home.schema}`)}`, sql, values)
-}
-
-/** Sends one request with its path unchanged; `fetch` would normalise it. */
-export async function send(
-  port: number,
-  method: string,
-  path: string,
-  headers: OutgoingHttpHeaders = {},
-  body?: RequestOptions['body'],
-): Promise<ApiResponse> {
-  const chunks =
-    Array.isArray(body) && body.length > 0 && body.every((chunk) => Buffer.isBuffer(chunk)) ? body : undefined
-  const plain = body === undefined || chunks !== undefined || typeof body === 'string' || Buffer.isBuffer(body)
-  const bytes = typeof body === 'string' || Buffer.isBuffer(body) ? body : plain ? undefined : JSON.stringify(body)
-  const request = httpRequest({
-    agent: false,
-    host: '127.0.0.1',
-    port,
-    method,
-    path,
-    headers: {
-      ...(plain ? {} : { 'content-type': 'application/json' }),
-      ...(bytes === undefined ? {} : { 'content-length': Buffer.byteLength(bytes) }),
-      ...headers,
-    },
-  })
-  const result = once(request, 'response') as Promise<[import('node:http').IncomingMessage]>
-  // The runtime may respond and close the connection while the body is still being sent.
-  request.on('error', () => undefined)
-  for (const chunk of chunks ?? []) request.write(chunk)
-  request.end(bytes)
-  const [response] = await result
-  const received: Buffer[] = []
-  for await (const chunk of response as AsyncIterable<Buffer>) received.push(chunk)
-  const all = Buffer.concat(received)
-  return {
-    status: response.statusCode ?? 0,
-    headers: response.headers,
-    bytes: all,
-    text: all.toString('utf8'),
-    json: () => parsed(all, false) as Record<string, unknown>,
-    list: () => parsed(all, true) as Record<string, unknown>[],
-  }
-}
-
-function parsed(bytes: Buffer, list: boolean): unknown {
-  const value: unknown = JSON.parse(bytes.toString('utf8'))
-  if (typeof value !== 'object' || value === null || Array.isArray(value) !== list) {
-    throw new Error(`The body is not a JSON ${list ? 'list' : 'object'}: ${bytes.toString('utf8')}`)
-  }
-  return value
 }

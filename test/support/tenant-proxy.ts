@@ -1,7 +1,8 @@
 // An HTTP proxy in front of a runtime for one tenant. It sets the internal headers, as the gateway does.
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { createServer, request as httpRequest } from 'node:http'
+import { createServer, request as httpRequest, type IncomingMessage } from 'node:http'
+import type { Socket } from 'node:net'
 import { basePathHeader, internalHeaderPrefix, internalTokenHeader, tenantHeader } from '@tenantry/contract'
 
 export const internalToken = randomBytes(24).toString('hex')
@@ -35,6 +36,31 @@ export async function openProxy(upstream: number, tenantId: string): Promise<{ p
     incoming.pipe(onward)
     incoming.once('error', () => onward.destroy())
   })
+  server.on('upgrade', (incoming: IncomingMessage, socket: Socket, head: Buffer) => {
+    const onward = httpRequest({
+      host: '127.0.0.1',
+      port: upstream,
+      path: incoming.url,
+      agent: false,
+      headers: { ...incoming.headers, [internalTokenHeader]: internalToken, [tenantHeader]: tenantId },
+    })
+    onward.once('upgrade', (response, runtime, first) => {
+      socket.write(headOf(response))
+      socket.write(first)
+      runtime.write(head)
+      socket.pipe(runtime).pipe(socket)
+      runtime.once('error', () => socket.destroy())
+      runtime.once('close', () => socket.destroySoon())
+      socket.once('close', () => runtime.destroy())
+    })
+    onward.once('response', (response) => {
+      socket.write(headOf(response))
+      response.pipe(socket)
+    })
+    onward.once('error', () => socket.destroy())
+    socket.once('error', () => onward.destroy())
+    onward.end()
+  })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const address = server.address()
@@ -48,4 +74,10 @@ export async function openProxy(upstream: number, tenantId: string): Promise<{ p
       await closed
     },
   }
+}
+
+/** Returns the head of a response as it is sent. */
+function headOf({ statusCode = 502, statusMessage = '', rawHeaders }: IncomingMessage): string {
+  const lines = rawHeaders.flatMap((name, at) => (at % 2 === 0 ? [`${name}: ${rawHeaders[at + 1] ?? ''}`] : []))
+  return [`HTTP/1.1 ${statusCode} ${statusMessage}`, ...lines, '', ''].join('\r\n')
 }

@@ -86,6 +86,7 @@ t.test("a tenant's hours wait for its own home only; the home of a deleted tenan
     functionMilliseconds: 0n,
     functionCpuMicroseconds: 0n,
     functionMemoryKibMilliseconds: 0n,
+    realtimeMessages: 0n,
   }
   await ledger.recordHome({
     tenantId: slow,

@@ -101,6 +101,7 @@ t.test('amounts survive conversion to text and back, and invalid text is rejecte
     { ...runs, numRuns: 50 },
   )
   t.equal(amountsText(noAmounts()), '0,0,0,0,0,0,0,0,0,0')
+  t.equal(amountsText({ ...noAmounts(), requests: 1n, realtimeMessages: 7n }), '1,0,0,0,0,0,0,0,0,0,7')
   for (const text of [
     '',
     '0',
@@ -108,6 +109,7 @@ t.test('amounts survive conversion to text and back, and invalid text is rejecte
     '0,0,0,0,0,0,0,0,0,x',
     '0,0,0,0,0,0,0,0,0,0,0',
     '0,0,0,0,0,0,0,0,0,1.5',
+    '0,0,0,0,0,0,0,0,0,0,1,1',
   ])
     t.throws(() => parseAmounts(text), /is not a line of amounts/)
   t.end()

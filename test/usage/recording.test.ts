@@ -19,6 +19,7 @@ const homeAmounts: HomeAmounts = {
   functionMilliseconds: 0n,
   functionCpuMicroseconds: 0n,
   functionMemoryKibMilliseconds: 0n,
+  realtimeMessages: 0n,
 }
 
 t.test(

@@ -85,6 +85,7 @@ await ledger.recordHome({
         functionMilliseconds: 40n,
         functionCpuMicroseconds: 30_500n,
         functionMemoryKibMilliseconds: 2_048_000n,
+        realtimeMessages: 12n,
       },
     },
   ],
@@ -115,6 +116,7 @@ t.test('the current month shows what is not closed yet, and the sources that are
       storage: { documents_bytes: 11, files_bytes: 7, documents_byte_hours: 10 ** 15, files_byte_hours: 2 },
       egress: { bytes: 970, by_group: { storage: 900, http_fetch: 70 } },
       realtime_connections: { peak: 4, limit: 100 },
+      realtime_messages: { count: 12 },
       functions: { invocations: 3, duration_ms: 40, cpu_ms: 30, memory_mib_seconds: 2 },
     },
     corrections: [],
@@ -175,6 +177,7 @@ t.test(
         functionMilliseconds: 40n,
         functionCpuMicroseconds: 30_500n,
         functionMemoryKibMilliseconds: 2_048_000n,
+        realtimeMessages: 12n,
       }),
     ]
     t.equal(hours.parts[0]?.previous_hash, chainStart)
@@ -203,7 +206,7 @@ t.test(
       header,
       'tenant_id,kind,start,closed,requests,egress_bytes,document_byte_seconds,file_byte_seconds,connections_peak,' +
         'connection_milliseconds,function_invocations,function_milliseconds,function_cpu_microseconds,' +
-        'function_memory_kib_milliseconds,number,billed_month,previous_hash,hash',
+        'function_memory_kib_milliseconds,realtime_messages,number,billed_month,previous_hash,hash',
     )
     t.same(
       lines.map((line) => line.split(',').slice(1, 6)),

@@ -7,7 +7,7 @@ import { openDatabase } from '#control-plane/platform/database.ts'
 import { createLedgerClosing } from '#control-plane/usage/store-closing.ts'
 import { closeAll } from '#control-plane/usage/jobs-close-ledger.ts'
 import { nextMonth, startOfMonth } from '#control-plane/platform/months.ts'
-import { internalToken, startApi, type TestApi } from '#test/support/control-plane/api.ts'
+import { internalToken, startApi, type TestApi, type TestApiOptions } from '#test/support/control-plane/api.ts'
 import { billingConfig } from './prices.ts'
 
 export interface BilledApi extends TestApi {
@@ -25,8 +25,8 @@ export interface BilledApi extends TestApi {
   warnings: string[]
 }
 
-export async function startBilledApi(t: Test): Promise<BilledApi> {
-  const api = await startApi(t, { prices: billingConfig })
+export async function startBilledApi(t: Test, options: TestApiOptions = {}): Promise<BilledApi> {
+  const api = await startApi(t, { ...options, prices: billingConfig })
   const database = openDatabase(api.controlUrl)
   t.teardown(() => database.$disconnect())
   const now = () => new Date(Date.now() + api.clock.ahead)

@@ -18,6 +18,7 @@ const planPrices = {
       documents: { unit: 'GB-month', included: '1', tiers: [{ price: '0.125' }] },
       files: { unit: 'GB-month', included: '5.5', tiers: [{ up_to: '50', price: '0.021' }, { price: '0.018' }] },
       connections: { unit: 'connection-hour', included: '100', tiers: [{ price: '0.001' }] },
+      realtime_messages: { unit: 'million messages', included: '0.1', tiers: [{ price: '2.5' }] },
       function_invocations: { unit: 'million invocations', included: '0.5', tiers: [{ price: '2' }] },
       function_memory: { unit: 'GiB-second', tiers: [{ price: '0.000017' }] },
     },

@@ -28,6 +28,7 @@ const amountOf: Record<string, keyof Amounts> = {
   documents: 'documentByteSeconds',
   files: 'fileByteSeconds',
   connections: 'connectionMilliseconds',
+  realtime_messages: 'realtimeMessages',
   function_invocations: 'functionInvocations',
   function_time: 'functionMilliseconds',
   function_cpu: 'functionCpuMicroseconds',
@@ -52,6 +53,7 @@ function sizeOf(unit: string, length: bigint): bigint {
     'GB-month': 10n ** 9n * length,
     'connection-hour': 3_600_000n,
     'million invocations': 10n ** 6n,
+    'million messages': 10n ** 6n,
     'GiB-second': 1024n * 1024n * 1000n,
     hour: 3_600_000_000n,
   }

@@ -83,6 +83,7 @@ function used(random: Random, stored: bigint): Amounts {
     functionMilliseconds: upTo(4e6),
     functionCpuMicroseconds: upTo(4e9),
     functionMemoryKibMilliseconds: upTo(1e12),
+    realtimeMessages: upTo(1e6),
   }
 }
 

@@ -50,7 +50,7 @@ export function startScene(conditions: Conditions = {}): Scene {
   const { slots = 'free' } = conditions
   const done: string[] = []
   const note = (what: string) => done.push(what)
-  const live = new LiveConnections()
+  const live = new LiveConnections(() => true)
   const passed = new PassedBytes(() => undefined)
   const budget = new BodyBudget(1_000_000)
   const turns = new ByteTurns()

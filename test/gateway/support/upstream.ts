@@ -27,6 +27,8 @@ export interface Upstream {
   stalled: IncomingMessage[]
   /** Responses that wait for the test to send them. */
   waiting: ServerResponse[]
+  /** The responses to upgrades that wait for the test to send them. */
+  upgrades: (() => void)[]
   /** The number of open requests. */
   open: number
   stop(): Promise<void>
@@ -41,7 +43,8 @@ export const megabyte = 1024 * 1024
  * `/sink` counts the body · `/stall` reads nothing of the body · `/early` rejects with 413 at once, `/early/N` with N ·
  * `/rejected/N` marks its status N as rejected, `/claimed/N` so marks 401 with N bytes, `/unmeasured` 401 without a length ·
  * `/wait` reads the body and leaves the response to the test · `/mute` counts the body and never sends 100 · `/hints` 103 first ·
- * `/trailers` · `/events` an endless stream · `/odd` headers that must not pass · `/denied` rejects an upgrade.
+ * `/trailers` · `/events` an endless stream · `/odd` headers that must not pass · `/denied` rejects an upgrade ·
+ * `/late` leaves the response to an upgrade to the test.
  */
 export async function startUpstream(port = 0): Promise<Upstream> {
   const state = {
@@ -51,6 +54,7 @@ export async function startUpstream(port = 0): Promise<Upstream> {
     aborted: 0,
     stalled: [] as IncomingMessage[],
     waiting: [] as ServerResponse[],
+    upgrades: [] as (() => void)[],
     open: 0,
   }
   const server = createServer({ requestTimeout: 0, maxHeaderSize: 128 * 1024 })
@@ -84,11 +88,14 @@ export async function startUpstream(port = 0): Promise<Upstream> {
       socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\nhello ')
       socket.pipe(socket)
     } else {
-      webSockets.handleUpgrade(request, socket, head, (client) => {
-        // A client of the gateway may send invalid frames, which end its connection.
-        client.on('error', () => client.terminate())
-        client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }))
-      })
+      const upgrade = () =>
+        webSockets.handleUpgrade(request, socket, head, (client) => {
+          // A client of the gateway may send invalid frames, which end its connection.
+          client.on('error', () => client.terminate())
+          client.on('message', (data, isBinary) => client.send(data, { binary: isBinary }))
+        })
+      if (/\/late/.test(request.url ?? '')) state.upgrades.push(upgrade)
+      else upgrade()
     }
   })
   server.listen(port, '127.0.0.1')

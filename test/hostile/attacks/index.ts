@@ -10,6 +10,7 @@ import { lockAttacks } from './locks.ts'
 import { parsingAttacks } from './parsing.ts'
 import { queryAttacks } from './queries.ts'
 import { readerAttacks } from './readers.ts'
+import { realtimeAttacks } from './realtime.ts'
 import { schemaAttacks } from './schemas.ts'
 import { serverAttacks } from './server.ts'
 
@@ -22,6 +23,7 @@ const attacks: readonly Attack[] = [
   ...accessAttacks,
   ...functionAttacks,
   ...readerAttacks,
+  ...realtimeAttacks,
   ...parsingAttacks,
   ...schemaAttacks,
   ...serverAttacks,

@@ -83,8 +83,8 @@ export interface TestApi {
   billing: BillingParts
   /** Seals the control plane's secrets. */
   seal: Seal
-  /** `ahead`: milliseconds by which the control plane's clock is ahead. `timeout`: the maximum in milliseconds of all its timeouts. */
-  clock: { ahead: number; timeout: number }
+  /** Milliseconds: by how much its clock is ahead, the maximum of all its timeouts, and of all that it does once, later. */
+  clock: { ahead: number; timeout: number; later: number }
   /** All lines that the control plane has logged. */
   log: string[]
   /** All routes, one entry for each method, except those of the documentation. */
@@ -177,14 +177,15 @@ export interface TestApiOptions {
 }
 
 /** Starts the control plane with its Postgres. Both stop when the test ends. */
-export async function startApi(t: Test, options: TestApiOptions = {}): Promise<TestApi> {
+export async function startApi(t: Pick<Test, 'teardown'>, options: TestApiOptions = {}): Promise<TestApi> {
   const postgres = await startPostgres()
   const controlUrl = postgres.url('control')
-  const clock = { ahead: 0, timeout: Infinity }
+  const clock = { ahead: 0, timeout: Infinity, later: Infinity }
   const testClock: Clock = {
     ...systemClock,
     now: () => new Date(Date.now() + clock.ahead),
     timeout: (milliseconds) => AbortSignal.timeout(Math.min(milliseconds, clock.timeout)),
+    later: (milliseconds, work) => systemClock.later(Math.min(milliseconds, clock.later), work),
     every: (milliseconds, work) => systemClock.every(Math.min(milliseconds, clock.timeout), work),
   }
   const log: string[] = []
@@ -316,8 +317,7 @@ export async function startApi(t: Test, options: TestApiOptions = {}): Promise<T
       return Object.fromEntries(rows.map(({ name, count }) => [String(name), Number(count)]))
     },
   }
-  api.keys.read = (await api.newKey('read')).key
-  api.keys.billing = (await api.newKey('billing')).key
+  for (const scope of ['read', 'billing'] as const) api.keys[scope] = (await api.newKey(scope)).key
   return api
 }
 
@@ -343,8 +343,12 @@ function configOf(
     logLevel: 'debug',
     failpoints: '',
     maxObjects: 2_000,
+    ...{ moveHoldMilliseconds: 3_000, moveReverseSeconds: 0 },
+    moveBytesPerSecond: 60_000_000,
+    backupBytesPerSecond: 100_000_000,
     platformKeyFile: undefined,
     controlDatabaseUrl: postgres.url('control'),
+    consoleFiles: homeMigrations.replace('tenant-runtime/migrations', 'console/built'),
     homeMigrations,
     masterKeys: [randomBytes(32)],
     internalToken,
@@ -358,10 +362,10 @@ function configOf(
     orphanGraceSeconds: 0,
     maxUploadBytes: 100_000_000,
     homeLimits: defaultHomeLimits,
-    operationDays: 365,
-    auditDays: 365,
+    ...{ operationDays: 365, auditDays: 365 },
     rateLimits: defaultRateLimits,
     sessionLimits,
+    trustedProxies: readNetworks(['127.0.0.1']),
     webhooksMayReach: readNetworks(['10.20.0.0/16']),
     billing: prices,
   }
@@ -390,10 +394,7 @@ export function isError(
   what: string,
 ): void {
   const body = response.body as ErrorBody
-  t.match(
-    { status: response.status, body },
-    { status, body: { statusCode: String(status), error: /^[a-z_]+$/, code, message: String } },
-    what,
-  )
+  const error = { statusCode: String(status), error: /^[a-z_]+$/, code, message: String }
+  t.match(response, { status, body: error }, what)
   t.ok(body.message.includes(names), `${what}: "${body.message}" names ${names}`)
 }

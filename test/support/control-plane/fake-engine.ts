@@ -1,35 +1,24 @@
 // An engine in memory that converges a stack at once. Tests change its objects, make it unreachable, and write its logs.
-import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
-import type { Service, Stack } from '#control-plane/stacks/stack.ts'
+import type { Stack } from '#control-plane/stacks/stack.ts'
 import {
-  restartPolicy,
   type ContainerStats,
   type ExecResult,
   type HostImage,
   type HostInfo,
   type LogLine,
   type LogOptions,
-  type ObservedContainer,
   type ObservedHost,
-  type ObservedNetwork,
-  type ObservedVolume,
 } from '#control-plane/engines/container-host.ts'
 import { planSteps } from '#control-plane/engines/convergence-plan.ts'
 import type { Engine } from '#control-plane/engines/engine.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
+import { planRepair, type RepairTarget } from '#control-plane/engines/repair-plan.ts'
 import { keyHash } from '#control-plane/keys/key-text.ts'
-
-const installation = 'stand-in'
-
-export interface Changeable {
-  containers: ObservedContainer[]
-  networks: ObservedNetwork[]
-  volumes: ObservedVolume[]
-  unlabelledVolumes: string[]
-}
+import { applyStep } from './apply-step.ts'
+import { installation, made, type Changeable } from './made-stack.ts'
 
 export class FakeEngine implements Engine {
-  readonly installation = 'stand-in'
+  readonly installation = installation
   readonly name = 'docker'
   /** False makes every call fail with ENGINE_UNREACHABLE. */
   isReachable = true
@@ -72,6 +61,17 @@ export class FakeEngine implements Engine {
     this.#check()
     if (planSteps(stack, await this.observe(stack.id)).length > 0)
       this.stacks.set(stack.id, made(stack, this.stacks.get(stack.id)))
+  }
+
+  async repair(stack: Stack, targets: readonly RepairTarget[]): Promise<void> {
+    this.#check()
+    const host = this.stacks.get(stack.id)
+    if (host === undefined) throw new Error(`The fake engine has no stack ${stack.id}.`)
+    for (;;) {
+      const steps = planRepair(stack, await this.observe(stack.id), targets)
+      if (steps.length === 0) return
+      for (const step of steps) applyStep(stack, host, step)
+    }
   }
 
   async remove(stackId: string): Promise<void> {
@@ -151,63 +151,5 @@ export class FakeEngine implements Engine {
 
   #check(): void {
     if (!this.isReachable) throw new EngineError('ENGINE_UNREACHABLE', 'the engine cannot be reached')
-  }
-}
-
-/** Returns the objects of a stack that has converged. */
-export function made(stack: Stack, before?: Changeable): Changeable {
-  const labels = { installation, stack: stack.id }
-  const stored = new Set(before?.containers.map(({ name }) => name))
-  const services =
-    stack.state === 'running'
-      ? stack.services
-      : stack.services.filter((service) => stored.has(containerName(stack.id, service)))
-  const containers = services.map((service) => container(stack, service))
-  return {
-    containers,
-    networks: stack.networks.map((network) => ({
-      id: network.name,
-      name: networkName(stack.id, network.name),
-      labels,
-      subnet: network.subnet,
-      internal: network.internal,
-      members: [
-        ...containers.map(({ name }) => name),
-        ...network.attachedContainers.map((attached) => attached.container),
-      ],
-    })),
-    volumes: [
-      ...stack.volumes.map(({ name }) => ({ name: volumeName(stack.id, name), labels })),
-      ...stack.services.map((service) => ({
-        name: secretsVolumeName(stack.id, service),
-        labels: { ...labels, service: service.name },
-      })),
-    ],
-    unlabelledVolumes: [],
-  }
-}
-
-/** Returns the running container of a service, or the stopped one of a stopped stack. */
-export function container(stack: Stack, service: Service): ObservedContainer {
-  const name = containerName(stack.id, service)
-  const isRunning = stack.state === 'running'
-  const slots = service.networks.map(({ network, aliases, address = '' }) => [
-    networkName(stack.id, network),
-    { aliases, address },
-  ])
-  return {
-    id: keyHash(name),
-    name,
-    labels: { installation, stack: stack.id, service: service.name, spec: name.slice(-8) },
-    state: isRunning ? 'running' : 'exited',
-    health: isRunning ? 'healthy' : 'none',
-    exitCode: 0,
-    startedAt: new Date().toISOString(),
-    restarts: 0,
-    outOfMemory: false,
-    imageId: service.image,
-    resources: service.resources,
-    restartPolicy,
-    networks: Object.fromEntries(slots) as ObservedContainer['networks'],
   }
 }

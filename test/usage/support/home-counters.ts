@@ -10,7 +10,7 @@ interface CountersInput {
   began?: number
   documents?: number
   files?: number
-  hours?: Record<number, { files?: bigint; runs?: bigint }>
+  hours?: Record<number, { files?: bigint; runs?: bigint; messages?: bigint }>
 }
 
 /** Returns what a runtime reports of a home at `at`. */
@@ -32,13 +32,14 @@ export function countersAt(
     at: new Date(at).toISOString(),
     document_bytes: documents,
     file_bytes: files,
-    hours: Object.entries(hours).map(([hour, { files = 0n, runs = 0n }]) => ({
+    hours: Object.entries(hours).map(([hour, { files = 0n, runs = 0n, messages = 0n }]) => ({
       hour: new Date(Number(hour)).toISOString(),
       file_byte_seconds: String(files),
       function_invocations: String(runs),
       function_milliseconds: '0',
       function_cpu_microseconds: '0',
       function_memory_kib_milliseconds: '0',
+      realtime_messages: String(messages),
     })),
   }
 }
