@@ -1,18 +1,14 @@
-// `npm test`: provides a Docker Engine with the project's images, runs tap, prints a line per file and the whole output
-// of failures, and ends with `N passed, N failed`. An empty run, skipped tests, crashed files and a missing engine are
-// failures.
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
+// `npm test`: provides a Docker Engine with the project's images, runs the tests, and ends with `N passed, N failed`. An empty
+// run, skipped tests, crashed files and a missing engine are failures. A file that failed while others ran runs once more, alone.
 import { globSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
-import { createInterface } from 'node:readline'
 import { openEngineWithImages } from './engine-with-images.ts'
 import { ensureSwift } from './swift.ts'
+import { runFiles, sumOf, type Totals } from './test-files.ts'
 
-interface Totals {
-  passed: number
-  failed: number
-}
+/** Files that run side by side. More than these take longer, because they use both cores of a small machine anyway. */
+const parallel = 3
+/** More failed files than these are not a matter of load. */
+const maxRepeated = 3
 
 /** Texts in the test files that need a Docker Engine. */
 const engineUses = [
@@ -63,7 +59,7 @@ if (files.some(needsObjectStore)) await orEnd(ensureSwift())
 const opening = files.some(needsEngine) ? openEngineWithImages((line) => console.log(line)) : undefined
 // An engine that can't be opened is reported after the tests that don't need it.
 opening?.catch(() => undefined)
-const totals = [await runTap(duringBuild, [])]
+const results = [await run(duringBuild)]
 const engine = opening && (await orEnd(opening))
 const excluded = requested.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
 for (const file of excluded)
@@ -74,24 +70,26 @@ const alone = files.filter((file) => isAlone(file) && !excluded.includes(file))
 const outages = alone.filter((file) => endsEngine(file))
 try {
   const last = [...duringBuild, ...duringOutages]
-  totals.push(
-    await runTap(
-      together.filter((file) => !last.includes(file)),
-      [],
-    ),
-  )
-  totals.push(...(await Promise.all([runTap(outages, ['--jobs=1']), runTap(duringOutages, ['--jobs=2'])])))
-  totals.push(
-    await runTap(
-      alone.filter((file) => !outages.includes(file)),
-      ['--jobs=1'],
-    ),
-  )
-  const passed = totals.reduce((sum, part) => sum + part.passed, 0)
-  const failed = totals.reduce((sum, part) => sum + part.failed, passed === 0 ? 1 : 0)
-  end(passed, failed)
+  results.push(await run(together.filter((file) => !last.includes(file))))
+  results.push(...(await Promise.all([run(outages, 1), run(duringOutages, parallel - 1)])))
+  const others = alone.filter((file) => !outages.includes(file))
+  results.push(await run(others, 1))
+  const { passed, failed, failedFiles, omitted } = sumOf(results)
+  const mayRepeat = requested.length === 0 && !isFull && failedFiles.length <= maxRepeated
+  if (failedFiles.length === 0 || !mayRepeat) end(passed, failed + omitted)
+  else {
+    console.log(`Repeated alone, because they failed while other tests ran: ${failedFiles.join(', ')}`)
+    const repeated = await run(failedFiles, 1)
+    if (repeated.failed === 0) console.log(`Passed only alone, to be mended: ${failedFiles.join(', ')}`)
+    end(passed + repeated.passed, repeated.failed + omitted + repeated.omitted)
+  }
 } finally {
   await engine?.stop()
+}
+
+/** Runs files side by side. Full runs have no practical time limit. */
+function run(files: readonly string[], jobs = parallel): Promise<Totals> {
+  return runFiles(files, { jobs, timeoutSeconds: isFull ? 28_800 : 900 })
 }
 
 /** Returns the tests of a folder. @throws Error for a folder without tests */
@@ -125,46 +123,8 @@ async function orEnd<T>(needed: Promise<T>): Promise<T> {
   }
 }
 
-async function runTap(files: readonly string[], options: readonly string[]): Promise<Totals> {
-  if (files.length === 0) return { passed: 0, failed: 0 }
-  // Full runs have no practical time limit.
-  const timeout = isFull ? ['--timeout=28800'] : []
-  const nodeOptions = `${process.env['NODE_OPTIONS'] ?? ''} --require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
-  const tap = spawn('tap', ['run', '--reporter=tap', ...timeout, ...options, ...files], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-    // Most of the time of a short test is compiling, and most files are the same in all tests and services.
-    env: { NODE_COMPILE_CACHE: resolve('node_modules/.cache/compiled'), ...process.env, NODE_OPTIONS: nodeOptions },
-  })
-  let block: string[] = []
-  let summary: Record<string, number> = {}
-  for await (const line of createInterface({ input: tap.stdout })) {
-    const result = /^(ok|not ok) \d+ - (.*)$/.exec(line)
-    if (result !== null) {
-      const failed = result[1] === 'not ok' || line.includes('# SKIP')
-      if (failed) console.log(block.join('\n'))
-      console.log(line)
-      block = []
-      continue
-    }
-    const totals = /^# \{ (total: .*) \}$/.exec(line)
-    if (totals?.[1] !== undefined) {
-      summary = Object.fromEntries(
-        totals[1]
-          .split(', ')
-          .map((part) => part.split(': '))
-          .map(([name = '', count]) => [name, Number(count)]),
-      )
-    }
-    block.push(line)
-  }
-  const [code] = tap.exitCode === null ? ((await once(tap, 'exit')) as [number | null]) : [tap.exitCode]
-  const failed = (summary['fail'] ?? 0) + (summary['skip'] ?? 0) + (summary['todo'] ?? 0)
-  // Each run must have executed tests, and its exit code must match their results.
-  const broken = (summary['pass'] ?? 0) === 0 || (code !== 0 && failed === 0) ? 1 : 0
-  return { passed: summary['pass'] ?? 0, failed: failed + broken }
-}
-
-function end(passed: number, failed: number): void {
+function end(passed: number, failures: number): void {
+  const failed = passed === 0 ? Math.max(1, failures) : failures
   console.log(`${passed} passed, ${failed} failed`)
   process.exitCode = failed === 0 ? 0 : 1
 }

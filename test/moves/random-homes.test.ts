@@ -8,7 +8,7 @@ import { createOwner, first, move, remains, revert, second, sql, startMovePlatfo
 import { homeSql } from './support/random-home.ts'
 
 // A smaller failure would need many more moves.
-const runs = { numRuns: effort({ small: 3, full: 100 }), seed, endOnFailure: true }
+const runs = { numRuns: effort({ small: 2, full: 100 }), seed, endOnFailure: true }
 
 t.comment(`seed ${seed}`)
 for (const [back, reverseSeconds] of [
