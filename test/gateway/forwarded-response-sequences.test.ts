@@ -176,6 +176,7 @@ t.test('Any sequence of events counts and releases everything exactly once', asy
     ['begin a stream', ({ response, source }) => response.begin(200, eventStream, source)],
     ['begin three bytes', ({ response, source }) => response.begin(200, ofThree, source)],
     ['take the body', ({ response }) => void response.takeBody()],
+    ['read the body', ({ response }) => response.readPromptBody(() => undefined)],
     ['grant a slot', ({ slot }) => slot.go()],
     ['reject a slot', ({ slot }) => slot.reject(noSlots)],
     ['stop sending', ({ stopSending }) => stopSending()],

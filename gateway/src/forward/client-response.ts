@@ -8,6 +8,7 @@ import type { Limits } from '../limits.ts'
 import type { BodyBudget, BodyHolder } from './body-budget.ts'
 import { endBeforeRequest } from './end-before-request.ts'
 import type { PassedBytes } from './passed-bytes.ts'
+import { PromptBody } from './prompt-body.ts'
 import { ReaderWait, type ReaderEvents } from './reader-wait.ts'
 import { RequestBody } from './request-body.ts'
 import type { ResponseHeaders } from './response-head.ts'
@@ -42,7 +43,7 @@ export class ClientResponse {
   readonly #options: ClientResponseOptions
   #reuse: Reuse = 'allowed'
   /** The request's body while it is being sent to a runtime. */
-  #body: RequestBody | undefined
+  #body: RequestBody | PromptBody | undefined
   /** The wait for a client that did not accept a chunk at once. */
   #readerWait: ReaderWait | undefined
 
@@ -72,7 +73,7 @@ export class ClientResponse {
    */
   openBody(onIdle: () => void, onRejected: (rejection: Rejection) => void): RequestBody {
     const { request, passed, limits, bodies, turns, tenantId, bodyHolder, elapsed } = this.#options
-    this.#body = new RequestBody(request, {
+    const body = new RequestBody(request, {
       idleTimeout: limits.bodyIdleTimeout,
       minRate: limits.bodyBytesPerSecond,
       maxLag: limits.bodyLag,
@@ -85,7 +86,31 @@ export class ClientResponse {
       onIdle,
       onRejected,
     })
-    return this.#body
+    this.#body = body
+    return body
+  }
+
+  /**
+   * Reads a small body that has arrived with the head.
+   * @param onRead receives it; undefined if it has not arrived, or if the body must wait for others. Then `openBody` reads it
+   */
+  readPromptBody(onRead: (body: Buffer | undefined) => void): void {
+    const { request, passed, bodies, turns, tenantId, bodyHolder } = this.#options
+    const before = this.#body instanceof PromptBody ? this.#body.bytes : undefined
+    if (before !== undefined) {
+      onRead(before)
+      return
+    }
+    const share = bodies.open(tenantId, bodyHolder)
+    if (share.hasRoom && !turns.isOver(tenantId)) {
+      this.#body = new PromptBody(request, share, (body) => {
+        if (body !== undefined) passed.add(body.length)
+        onRead(body)
+      })
+    } else {
+      share.close()
+      onRead(undefined)
+    }
   }
 
   /** Notes that the client sends its body only after `sendContinue`. */

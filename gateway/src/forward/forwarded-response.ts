@@ -93,6 +93,18 @@ export class ForwardedResponse implements ReaderEvents {
     this.#state = forward(this.#state, call)
   }
 
+  /**
+   * Reads a small body that has arrived with the head, unless the request is over.
+   * @param next receives it, or undefined: then `takeBody` reads it
+   */
+  readPromptBody(next: (body: Buffer | undefined) => void): void {
+    requireAdmitted(this.#state, 'read its body')
+    if (this.isOver) return
+    this.#options.client.readPromptBody((body) => {
+      if (!this.isOver) next(body)
+    })
+  }
+
   /** Opens the client's body for a runtime. A client that stops sending it, or whose body breaks a rule, receives a rejection. */
   takeBody(): RequestBody {
     requireAdmitted(this.#state, 'send its body')

@@ -11,6 +11,8 @@ import type { Ipv4Range } from '../tenants/ipv4-range.ts'
 import { clientOrigin } from './client-origin.ts'
 import { isBroken, isUnreachable, rejectionFor } from './failures.ts'
 import type { ForwardedResponse } from './forwarded-response.ts'
+import { mayBePrompt } from './prompt-body.ts'
+import { RequestBody } from './request-body.ts'
 import type { RequestHead } from './request-head.ts'
 import type { ResponseHeaders } from './response-head.ts'
 import type { RuntimeTokens } from './runtime-tokens.ts'
@@ -58,17 +60,21 @@ export class Forwarder {
   }
 
   forward(call: Call): void {
-    this.#attempt(call, runtimeHeaders(call, this.#options), noAttempts)
+    const { head, response } = call
+    const attempt = (body?: Buffer) => this.#attempt(call, runtimeHeaders(call, this.#options), noAttempts, body)
+    if (head.hasBody && mayBePrompt(head.contentLength)) response.readPromptBody(attempt)
+    else attempt()
   }
 
-  #attempt(call: Call, headers: string[], attempts: Attempts): void {
+  /** @param whole the body, if it was read; undefined for one that is sent as a stream, and for none */
+  #attempt(call: Call, headers: string[], attempts: Attempts, whole: Buffer | undefined): void {
     const { head, request, response, group } = call
     const upstream = this.#options.upstreams.choose(call.route.runtimes, attempts.unreachable)
     if (upstream === undefined) {
       if (!call.retryLater()) response.fail(rejections.runtimeUnreachable)
       return
     }
-    const body = head.hasBody ? response.takeBody() : null
+    const body = whole ?? (head.hasBody ? response.takeBody() : null)
     const options: Dispatcher.DispatchOptions = {
       path: call.resolved.path,
       method: request.method ?? 'GET',
@@ -77,9 +83,9 @@ export class Forwarder {
       headersTimeout: responseTimeoutOf(group, this.#options.limits),
     }
     const handler = new PooledCall(response, (error) => {
-      const mayRetry = response.awaitsHead && body?.isStarted !== true
+      const mayRetry = response.awaitsHead && !(body instanceof RequestBody && body.isStarted)
       const next = mayRetry ? this.#next(call, attempts, upstream, error) : undefined
-      if (next !== undefined) this.#attempt(call, headers, next)
+      if (next !== undefined) this.#attempt(call, headers, next, whole)
       else if (!mayRetry || !isUnreachable(error) || !call.retryLater()) this.#failed(call, error)
     })
     const pool = head.wantsEventStream ? upstream.streams : upstream.calls

@@ -81,6 +81,10 @@ export function startScene(conditions: Conditions = {}): Scene {
         onRejected: () => onIdle(),
       })
     },
+    readPromptBody: (onRead) => {
+      note('body read')
+      onRead(undefined)
+    },
     awaitContinue: () => note('continue awaited'),
     sendContinue: () => note('continue sent'),
     neverReuse: () => {
