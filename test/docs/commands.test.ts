@@ -109,7 +109,7 @@ const npmStart = 'test/local/npm-start.test.ts starts installations with options
 /** Blocks that another test runs, and why they cannot run here. */
 const elsewhere: Record<string, string> = {
   'README.md#1': 'every test file runs in `npm test`; test/installation/installation.test.ts runs `npm start`',
-  'docs/invoices.md#3': 'test/installation/month-end.test.ts: needs a month that has ended',
+  'docs/invoices.md#3': 'test/installation/month-end.soak.test.ts: needs a month that has ended',
   'docs/backups.md#1': roundTrip,
   'docs/backups.md#2': 'test/backups/docker-schedule.soak.test.ts sets schedules on a Docker Engine',
   'docs/backups.md#3': roundTrip,
@@ -126,7 +126,7 @@ const elsewhere: Record<string, string> = {
   'docs/operate/install.md#5': composePlatform,
   'docs/operate/install.md#6': 'test/installation/compose.soak.test.ts runs the demo on a Docker Engine',
   'docs/operate/install.md#7': 'test/installation/docker-remove.test.ts runs it on a Docker Engine',
-  'docs/operate/secrets.md#2': 'test/superuser-passwords/docker-replace.test.ts needs a region on a Docker Engine',
+  'docs/operate/secrets.md#2': 'test/superuser-passwords/docker-replace.soak.test.ts needs a region on a Docker Engine',
   'docs/operate/upgrade.md#1':
     'test/rollouts/ rolls images out on a Docker Engine; it needs a newer version of the project',
   'docs/operate/upgrade.md#2':

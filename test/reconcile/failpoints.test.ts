@@ -7,7 +7,7 @@ import { query } from '#test/support/postgres.ts'
 import { startPlatform, listTenantData, type Platform } from '#test/support/platform.ts'
 
 const rounds = effort({ small: 1, full: 10 })
-/** Failpoints of dedicated tenants, which docker-failpoints.test.ts covers. */
+/** Failpoints of dedicated tenants, which docker-failpoints.soak.test.ts covers. */
 const ofServices = /^(allocate|converge|halt)\.|^observe\.runtime$|^purge\.(step-after|services-removed)$/
 /** Failpoints of a rotation, which installation/rotation.test.ts covers. */
 const ofRotation = /^(?:service-)?passwords?\./

@@ -6,6 +6,7 @@ import { once } from 'node:events'
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
 import { LocalBackend } from '#tenant-runtime/storage/backend/local.ts'
@@ -17,6 +18,8 @@ import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 
 const command = new URL('../../tenant-runtime/src/move-blobs.ts', import.meta.url).pathname
 const binary = { 'content-type': 'application/octet-stream' }
+/** Milliseconds between two requests of a writer in the small run, whose machine runs other tests, too. */
+const pauseMilliseconds = effort({ small: 10, full: 0 })
 const sha256 = (body: Buffer) => createHash('sha256').update(body).digest('hex')
 
 /** Replaces the runtime's backend, so that its settings can change while it serves requests. */
@@ -69,6 +72,7 @@ function startWriters(tenant: TestTenant) {
       if (kind === 'read' && before !== undefined && !before.equals(bytes)) wrong.push(`read ${path}: other bytes`)
       if (kind === 'write') known.set(path, body)
       if (kind === 'delete') known.delete(path)
+      await sleep(pauseMilliseconds)
     }
   })
   return {
