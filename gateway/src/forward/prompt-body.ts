@@ -1,5 +1,5 @@
 // A small body that arrives with the head of its request, as most do. It goes to the runtime with the head in one write, which
-// takes half of the gateway's time for a stream.
+// takes a quarter less of the gateway's CPU time than a stream.
 import type { IncomingMessage } from 'node:http'
 import type { BodyShare } from './body-budget.ts'
 
