@@ -26,7 +26,7 @@ async function lastMove({ id }: { id: string }): Promise<{ id: string }> {
   return operation
 }
 
-const databaseOf = async ({ id }: { id: string }) => (await platform.call('GET', `/v1/tenants/${id}`)).body
+const tenantBody = async ({ id }: { id: string }) => (await platform.call('GET', `/v1/tenants/${id}`)).body
 
 t.test('A home moves to a selected database, and returns', async (t) => {
   await openScreen(page, addressOf(ben))
@@ -41,7 +41,7 @@ t.test('A home moves to a selected database, and returns', async (t) => {
   await dialog.waitFor({ state: 'detached' })
   await card.getByText(`succeeded ${first} → ${second}`).waitFor({ timeout: 60_000 })
   await card.getByText(/^to tenantry_homes_1; the time for it ends in \d+ minutes$/).waitFor()
-  t.match(await databaseOf(ben), { status: 'ready', database_url: new RegExp(`/${second}$`) })
+  t.match(await tenantBody(ben), { status: 'ready', database_url: new RegExp(`/${second}$`) })
 
   await press(page, 'Move the home')
   await dialog.getByText('The last move cannot be reverted any more.').waitFor()
@@ -57,7 +57,7 @@ t.test('A home moves to a selected database, and returns', async (t) => {
   await card.getByText(`succeeded ${second} → ${first}`).waitFor({ timeout: 60_000 })
   t.match(await card.innerText(), /Last revert/)
   t.equal(await card.getByRole('button', { name: 'Revert the move' }).count(), 0, 'a revert is not reverted')
-  t.match(await databaseOf(ben), { status: 'ready', database_url: new RegExp(`/${first}$`) })
+  t.match(await tenantBody(ben), { status: 'ready', database_url: new RegExp(`/${first}$`) })
 })
 
 t.test('A move in progress is followed, and canceled before its switch', async (t) => {
@@ -83,7 +83,7 @@ t.test('A move in progress is followed, and canceled before its switch', async (
   await card.getByRole('button', { name: 'Move the home' }).waitFor()
   const operation = await ended(platform, (await lastMove(ada)).id)
   t.match(operation, { state: 'failed', error: 'An operator has canceled the move.' })
-  t.match(await databaseOf(ada), { status: 'ready', database_url: new RegExp(`/${first}$`) })
+  t.match(await tenantBody(ada), { status: 'ready', database_url: new RegExp(`/${first}$`) })
 })
 
 t.test('The reason is shown when a move cannot be reverted any more', async () => {

@@ -61,9 +61,10 @@ export class Forwarder {
 
   forward(call: Call): void {
     const { head, response } = call
-    const attempt = (body?: Buffer) => this.#attempt(call, runtimeHeaders(call, this.#options), noAttempts, body)
-    if (head.hasBody && mayBePrompt(head.contentLength)) response.readPromptBody(attempt)
-    else attempt()
+    const headers = runtimeHeaders(call, this.#options)
+    if (head.hasBody && mayBePrompt(head.contentLength))
+      response.readPromptBody((body) => this.#attempt(call, headers, noAttempts, body))
+    else this.#attempt(call, headers, noAttempts, undefined)
   }
 
   /** @param whole the body, if it was read; undefined for one that is sent as a stream, and for none */
