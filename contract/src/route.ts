@@ -55,10 +55,10 @@ export const Route = Type.Object({
    */
   postgres: Type.Optional(Type.String({ pattern: `^.+:${port}$` })),
   /**
-   * Name of the shared database that holds the home; absent for a tenant with a database of its own. A login that names
-   * another shared database is from before a move, and leads here.
+   * Name of the database that holds the home; absent in a route of an earlier version. A login that names a shared database
+   * other than this one is from before a move, and leads here.
    */
-  shared_database: Type.Optional(Type.String({ minLength: 1 })),
+  home_database: Type.Optional(Type.String({ minLength: 1 })),
   /** Access to read-only copies of the database; absent if the tenant has none. */
   read_only: Type.Optional(
     Type.Object({

@@ -209,6 +209,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   const jobs = (): ((leadership: Leadership) => Promise<void>)[] => {
     const jobDeps = { regions, probe, changes, clock, log }
     const homeDeps = { tenant: (id: string) => reconcileStore.snapshot(id), migrations }
+    const runtimeFiles = createRuntimeFiles(internalToken, deps.fetch, clock)
     const running = createRunningTenants(database)
     const servers = createPasswordServers({ ...stores, ...config })
     const homeReading = { ...jobDeps, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
@@ -220,10 +221,18 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
         config,
         random,
         readHome: createHomeReader(homeReading).readNow,
-        runtimeFiles: createRuntimeFiles(internalToken, deps.fetch, clock),
+        runtimeFiles,
         measures: metrics,
       }),
-      moveHomes({ ...jobDeps, ...homeDeps, ...stores, config, failpoint: deps.failpoint }),
+      moveHomes({
+        ...jobDeps,
+        ...homeDeps,
+        ...stores,
+        services: reconcileStore,
+        runtimeFiles,
+        config,
+        failpoint: deps.failpoint,
+      }),
       reseal({ values: createSealedValues(database, seal, now), seal, clock, log }),
       recordInternalToken({ internalToken, record: createInternalTokenRecord(database, now), clock, log }),
       replaceSuperuserPasswords({ servers, failpoint: deps.failpoint, clock, log }),

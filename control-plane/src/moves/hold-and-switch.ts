@@ -41,6 +41,8 @@ interface Switch extends Locations {
   serviceTables: ReadonlySet<string>
   /** Whether changes can flow back after the switch. */
   hasReverse: boolean
+  /** Copies the files that the copy lacks. */
+  copyFiles: (signal: AbortSignal) => Promise<void>
   /** Ends all sessions of the move, with this reason. */
   cut: (reason: MoveError) => void
 }
@@ -64,6 +66,7 @@ export async function holdAndSwitch(work: Switch, deps: MoveDeps, signal: AbortS
       await lockHome(locking, work, remaining, deps)
       await failpoint('move.locked')
       await agreeAtLast(work, signal)
+      await work.copyFiles(signal)
       await failpoint('move.agreed')
       if (remaining() <= 0) throw heldTooLong(deps)
       await ledger.step(job, 'switch', {}, epoch)

@@ -1,4 +1,4 @@
-// A move of a home between two shared databases of a region, as its operation stores it, and its phases. Pure.
+// A move of a home between two databases of a region, as its operation stores it, and its phases. Pure.
 import { Type, type Static } from 'typebox'
 
 /** The phases in their order. They are the steps of the operation. */
@@ -24,6 +24,8 @@ export const MoveColumn = Type.Object({
   region: Type.String(),
   from: Type.String(),
   to: Type.String(),
+  /** The isolation model that the tenant has after the move; absent: the one that it has. */
+  toIsolation: Type.Optional(Type.Literal('database-per-tenant')),
   identities: Type.Optional(Type.Array(Identity)),
   /** Replica identities of the new home, which are other ones as long as changes flow back from it. */
   newIdentities: Type.Optional(Type.Array(Identity)),

@@ -1,6 +1,7 @@
 // Creates the stream that leads back into the old home, before the requests of a move are held: then the new home has no
 // writes of its own yet, and a transaction for whose end the slot waits delays no request.
 import { asAdmin, asReader, readHomeObjects, type HomeObjects, type SharedLocation } from '../backups/index.ts'
+import { destinationOf } from './destination.ts'
 import { isState } from '../platform/sql-state.ts'
 import { literal } from '../platform/identifiers.ts'
 import type { Locations } from './locations.ts'
@@ -64,11 +65,15 @@ export async function prepareReverse(
 }
 
 async function obstacle(
-  { isReversible = true, region }: MoveJob,
+  job: MoveJob,
   target: SharedLocation,
-  { reverseSeconds, reverses }: MoveDeps,
+  deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  const { isReversible = true, region } = job
+  const { reverseSeconds, reverses } = deps
+  const { notRevertible } = destinationOf(job, deps)
+  if (notRevertible !== undefined) return notRevertible
   if (!isReversible) return 'The moves of a rebalance cannot be reverted.'
   if (reverseSeconds === 0) return 'The setting TENANTRY_MOVE_REVERSE_SECONDS is 0.'
   if ((await reverses.count(region)) >= maxReverses)

@@ -78,7 +78,7 @@ export async function removeReverse(
   signal: AbortSignal,
 ): Promise<void> {
   const stream = streamOf(tenantId, 'reverse')
-  if (await isPresent(target, signal))
+  if (await target.isPresent(signal))
     await asAdmin(target, signal, (client) => removeStream(client, stream, schema, newIdentities))
   else await asAdmin(source, signal, (client) => client.query(dropSlotSql(stream)))
   await dropLogin(source, namesOf(tenantId).apply)
@@ -133,9 +133,9 @@ export async function removeFollowing(
   })
   await releaseLease(source, tenantId, signal)
   for (const role of [names.source, names.target]) await dropLogin(source, role)
-  // These two have rights or objects in the target.
-  if (await isPresent(target, signal))
-    for (const role of [names.apply, loaderRole(tenantId)]) await dropLogin(target, role)
+  // The last two have rights or objects in the target, which can be on another server.
+  if (await target.isPresent(signal))
+    for (const role of [names.target, names.apply, loaderRole(tenantId)]) await dropLogin(target, role)
 }
 
 /** Whether the database exists. It accepts no connections, and has never had a home, while its creation is not complete. */

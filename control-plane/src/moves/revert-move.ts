@@ -1,6 +1,7 @@
 // Reverts one move while changes flow back into its old home: the same as a move, without a copy.
 import { asReader, BackupError, readHomeObjects, type HomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
+import { destinationOf } from './destination.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
@@ -9,7 +10,7 @@ import { namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
 import { rejectStructure } from './prepare-reverse.ts'
 import { clearMark, closeOldHome, isSwitched, removeFollowing, removeReverse } from './remove-remains.ts'
 import { readReverseState } from './reverse-state.ts'
-import { homeIn, locationsOf, progress, serveNewHome, type Outcome } from './run-move.ts'
+import { locationsOf, serveNewHome, type Outcome } from './run-move.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
 
 const maxReads = 3
@@ -31,11 +32,11 @@ export async function completeOrContinue(
     await serveNewHome(job, deps, signal)
     await removeReverse(there, reverse, replacedSchema(tenantId), signal)
     await removeFollowing(locations, job, replacedSchema(tenantId), signal)
-    await homeIn(job, job.from, deps).dropSchema(replacedSchema(tenantId), progress(signal))
+    await destinationOf(job, deps).removeSource(true, signal)
     await deps.failpoint('move.cleaned')
     return 'moved'
   }
-  if ((await deps.ledger.databaseOf(tenantId)) === job.to) return 'moved'
+  if (await deps.ledger.isMoved(job)) return 'moved'
   await closeOldHome(there, signal)
   await removeFollowing(locations, job, tenantId, signal)
   if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)

@@ -3,15 +3,17 @@ import { asAdmin, asReader, readHomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
 import { isState } from '../platform/sql-state.ts'
 import { Pace } from '../platform/pace.ts'
-import { superuserOf } from '../regions/index.ts'
+import type { FileCopy } from './copy-files.ts'
 import { copyHome, withSlot } from './copy-home.ts'
+import { destinationOf } from './destination.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './move-sql.ts'
 import { namesOf, streamOf, type Identity, type MoveJob } from './move.ts'
 import type { Locations } from './locations.ts'
 import { prepareReverse } from './prepare-reverse.ts'
-import { isPresent, isSwitched, removeFollowing, removeReverse, retainOldHome } from './remove-remains.ts'
+import { isSwitched, removeFollowing, removeReverse, retainOldHome } from './remove-remains.ts'
+import { sharedLocation } from './shared-database.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
 
 const lockNotAvailable = '55P03'
@@ -20,16 +22,10 @@ const lockPauseMilliseconds = 500
 const reportMilliseconds = 1_000
 const renewMilliseconds = 10_000
 const pollMilliseconds = 20
-export const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
 
-export function locationsOf(
-  { regions }: Pick<MoveDeps, 'regions'>,
-  { tenantId, region: id, from, to }: MoveJob,
-): Locations {
-  const region = regions.get(id)
-  if (region === undefined) throw new MoveError(`The region "${id}" is not configured.`)
-  const postgresUrl = superuserOf(region.config)
-  return { tenantId, source: { postgresUrl, database: from }, target: { postgresUrl, database: to } }
+export function locationsOf(deps: MoveDeps, job: MoveJob): Locations {
+  const { tenantId, from } = job
+  return { tenantId, source: sharedLocation(job, from, deps), target: destinationOf(job, deps).location }
 }
 
 /** The end of an attempt: the home is in the new database, with or without an old one for a revert, or it is not. */
@@ -40,24 +36,40 @@ export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: Abo
   const locations = locationsOf(deps, job)
   if (await isSwitched(locations, job, signal)) return complete(job, locations, deps, signal)
   // A completed move has removed the schema that shows the switch.
-  if ((await deps.ledger.databaseOf(job.tenantId)) === job.to) return 'moved'
-  await removeFollowing(locations, job, job.tenantId, signal)
-  await removeReverse(locations, job, job.tenantId, signal)
-  if (await isPresent(locations.target, signal))
-    await homeIn(job, job.to, deps).dropSchema(job.tenantId, progress(signal))
+  if (await deps.ledger.isMoved(job)) return 'moved'
+  await destinationOf(job, deps).removeCopy(async () => {
+    await removeFollowing(locations, job, job.tenantId, signal)
+    await removeReverse(locations, job, job.tenantId, signal)
+  }, signal)
   if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'
 }
 
 /** Moves the home. Nothing of an earlier attempt is left. @throws MoveError, BackupError */
 export async function moveHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal): Promise<void> {
-  const { ledger, epoch, failpoint, clock } = deps
+  const { ledger, epoch, failpoint } = deps
   const locations = locationsOf(deps, job)
   await ledger.begin(job, epoch)
   await ledger.step(job, 'prepare', { rows: 0, bytes: 0 }, epoch)
   await failpoint('move.before')
   await rejectObstacles(job, locations, deps, signal)
-  await homeIn(job, job.to, deps).prepare(() => undefined)
+  const destination = destinationOf(job, deps)
+  await destination.prepare(signal)
+  await failpoint('move.prepared')
+  const files = await destination.copyFiles(signal)
+  const copy = (either: AbortSignal) => copyAndSwitch(job, locations, files, deps, either)
+  await (files === undefined ? copy(signal) : files.whileHeld(signal, copy))
+}
+
+/** Copies the home, and makes the copy the home. */
+async function copyAndSwitch(
+  job: MoveJob,
+  locations: Locations,
+  files: FileCopy | undefined,
+  deps: MoveDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ledger, epoch, failpoint, clock } = deps
   await publish(job, locations, deps, signal)
   await failpoint('move.published')
   const copied = { rows: 0, bytes: 0 }
@@ -89,20 +101,22 @@ export async function moveHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal
     return reason === undefined
   }
   const stream = streamOf(job.tenantId, 'move')
-  await switchHome({ job, locations, objects, stream, copied, prepare }, deps, signal)
+  await switchHome({ job, locations, objects, stream, copied, files, prepare }, deps, signal)
 }
 
 /** Completes a move whose schema was renamed: from now on, only a revert leads back. */
 async function complete(job: MoveJob, locations: Locations, deps: MoveDeps, signal: AbortSignal): Promise<Outcome> {
   const { failpoint } = deps
   const { tenantId } = job
+  const destination = destinationOf(job, deps)
   const isServed = await serveNewHome(job, deps, signal)
-  const isRevertible = isServed && (await retainOldHome(locations, job, signal))
+  const canBeReverted = isServed && destination.notRevertible === undefined
+  const isRevertible = canBeReverted && (await retainOldHome(locations, job, signal))
   await failpoint('move.retained')
   await removeFollowing(locations, job, isRevertible ? tenantId : replacedSchema(tenantId), signal)
   if (!isRevertible) {
     await removeReverse(locations, job, tenantId, signal)
-    await homeIn(job, job.from, deps).dropSchema(replacedSchema(tenantId), progress(signal))
+    await destination.removeSource(isServed, signal)
   }
   await failpoint('move.cleaned')
   return isRevertible ? 'moved, revertible' : 'moved'
@@ -136,12 +150,6 @@ async function untilRenewed(job: MoveJob, generation: number, deps: MoveDeps, si
   }
   await Promise.all((regions.get(job.region)?.runtimeUrls(tenant) ?? []).map(renewed))
   signal.throwIfAborted()
-}
-
-export function homeIn({ tenantId, region: id }: MoveJob, database: string, { regions }: MoveDeps) {
-  const region = regions.get(id)
-  if (region === undefined) throw new MoveError(`The region "${id}" is not configured.`)
-  return region.home({ id: tenantId, isolation: 'schema-per-tenant', database })
 }
 
 async function rejectObstacles(

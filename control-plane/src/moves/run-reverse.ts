@@ -14,7 +14,8 @@ import { structureChanged } from './prepare-reverse.ts'
 import { isSwitched, removeReverse } from './remove-remains.ts'
 import { completeOrContinue, currentObjects, revertMove } from './revert-move.ts'
 import { reasonToEnd, revertedReason } from './reverse.ts'
-import { homeIn, locationsOf, progress } from './run-move.ts'
+import { locationsOf } from './run-move.ts'
+import { homeIn } from './shared-database.ts'
 import { withSessions } from './sessions.ts'
 import { whileLinked } from './watch-link.ts'
 
@@ -122,7 +123,7 @@ async function removeOldHome(job: ReverseJob, reason: string, deps: MoveDeps, si
   await failpoint('reverse.stream-removed')
   // After a revert, the old home is in use.
   const isUnused = (await ledger.databaseOf(tenantId)) !== from && (await isSwitched(locations, job, signal))
-  if (isUnused) await homeIn(job, from, deps).dropSchema(tenantId, progress(signal))
+  if (isUnused) await homeIn(job, from, deps).dropSchema(tenantId, { signal, onPart: () => undefined })
   await failpoint('reverse.home-removed')
   await reverses.removed(job, reason, epoch)
 }

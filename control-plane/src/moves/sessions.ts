@@ -1,9 +1,7 @@
 // The sessions of a move that read the changes of the source and write them to the copy.
-import { asAdmin, dropLogin } from '../backups/index.ts'
+import { asAdmin, asLogin, dropLogin } from '../backups/index.ts'
 import { oneTimePassword } from '../homes/index.ts'
 import { identifier } from '../platform/identifiers.ts'
-import { connected } from '../platform/single-connection.ts'
-import { hrefOf, inDatabase } from '../platform/superuser-url.ts'
 import { textSettings, type FollowSessions } from './follow-changes.ts'
 import { namesOf, type Stream } from './move.ts'
 import { createApplierSql } from './move-sql.ts'
@@ -21,22 +19,16 @@ export async function withSessions<T>(
   await dropLogin(target, role)
   const rights = stream.isReverse ? [positionRightsSql(tenantId)] : []
   await asAdmin(target, signal, (client) => client.query([createApplierSql(tenantId, verifier), ...rights].join(';\n')))
-  const url = new URL(hrefOf(target.postgresUrl))
-  url.username = role
-  url.password = password
   try {
     return await asAdmin(source, signal, (slot) =>
       asAdmin(target, signal, (admin) =>
-        connected(
-          { connectionString: inDatabase(url.href, target.database), application_name: 'tenantry-moves' },
-          async (tenant) => {
-            for (const setting of textSettings) for (const client of [slot, admin, tenant]) await client.query(setting)
-            for (const client of [admin, tenant]) await client.query('set session_replication_role = replica')
-            await admin.query("set search_path = ''")
-            await tenant.query(`set search_path = ${identifier(tenantId)}; set row_security = on`)
-            return work({ slot, admin, tenant })
-          },
-        ),
+        asLogin(target, { role, password }, signal, async (tenant) => {
+          for (const setting of textSettings) for (const client of [slot, admin, tenant]) await client.query(setting)
+          for (const client of [admin, tenant]) await client.query('set session_replication_role = replica')
+          await admin.query("set search_path = ''")
+          await tenant.query(`set search_path = ${identifier(tenantId)}; set row_security = on`)
+          return work({ slot, admin, tenant })
+        }),
       ),
     )
   } finally {

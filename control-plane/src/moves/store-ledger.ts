@@ -26,6 +26,16 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
     : []
 }
 
+/** Returns the columns of a tenant after a move; undefined if there is no such database any more. */
+async function placeAfter(
+  transaction: Transaction,
+  { region: regionId, to: name, toIsolation: isolation }: MoveJob,
+): Promise<{ isolation?: string; sharedDatabaseId: string | null } | undefined> {
+  if (isolation !== undefined) return { isolation, sharedDatabaseId: null }
+  const found = await transaction.sharedDatabase.findUnique({ where: { regionId_name: { regionId, name } } })
+  return found === null ? undefined : { sharedDatabaseId: found.id }
+}
+
 /** The leader's ledger of moves. Every write throws `LeadershipLost` when another control plane leads. */
 export type MoveLedger = ReturnType<typeof createMoveLedger>
 
@@ -115,20 +125,18 @@ export function createMoveLedger(database: Database, now: () => Date) {
     /** Records that the home is in its new database. The gateways still hold the requests. @returns the generation */
     recordSwitched: (job: MoveJob, epoch: bigint): Promise<number | undefined> =>
       write(job, epoch, async (transaction) => {
-        const target = await transaction.sharedDatabase.findUnique({
-          where: { regionId_name: { regionId: job.region, name: job.to } },
-        })
+        const target = await placeAfter(transaction, job)
         const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
-        if (target === null || tenant === null) return undefined
+        if (target === undefined || tenant === null) return undefined
         await transaction.operation.updateMany({
           where: { id: job.operationId, state: { in: open } },
           data: { state: 'running', step: 'switch' satisfies Phase },
         })
-        if (tenant.sharedDatabaseId === target.id) return tenant.generation
+        if (tenant.sharedDatabaseId === target.sharedDatabaseId) return tenant.generation
         const generation = tenant.generation + 1
         await transaction.tenant.update({
           where: { id: tenant.id },
-          data: { sharedDatabaseId: target.id, generation, updatedAt: now() },
+          data: { ...target, generation, updatedAt: now() },
         })
         await recordChange(transaction, 'published', tenant.id)
         return generation
@@ -164,6 +172,23 @@ export function createMoveLedger(database: Database, now: () => Date) {
       const where = { tenantId, kind: { in: ['backup', 'verify'] }, state: { in: open } }
       return (await database.operation.count({ where })) > 0
     },
+
+    /** Whether the control database has the tenant where the move leads. */
+    async isMoved(job: MoveJob): Promise<boolean> {
+      const row = await database.tenant.findUnique({ where: { id: job.tenantId }, include: { sharedDatabase: true } })
+      return job.toIsolation === undefined ? row?.sharedDatabase?.name === job.to : row?.isolation === job.toIsolation
+    },
+
+    /** Forgets the images and the subnet of services that the tenant does not use, and that are removed. */
+    releaseServices: (job: MoveJob, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        const where = { id: job.tenantId, isolation: 'schema-per-tenant' }
+        const { count } = await transaction.tenant.updateMany({
+          where,
+          data: { postgresImage: null, runtimeImage: null },
+        })
+        if (count > 0) await transaction.subnet.deleteMany({ where: { stackId: job.tenantId } })
+      }),
 
     /** Returns the name of the shared database that the control database has for the tenant; undefined without a tenant. */
     async databaseOf(tenantId: string): Promise<string | undefined> {

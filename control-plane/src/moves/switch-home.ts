@@ -2,6 +2,7 @@
 import type { HomeObjects } from '../backups/index.ts'
 import { Pace } from '../platform/pace.ts'
 import { abandon, compareHomes } from './compare-homes.ts'
+import type { FileCopy } from './copy-files.ts'
 import { followChanges, pendingBytes } from './follow-changes.ts'
 import { holdAndSwitch } from './hold-and-switch.ts'
 import type { Locations } from './locations.ts'
@@ -25,13 +26,15 @@ interface SwitchWork {
   stream: Stream
   /** The rows and bytes that were copied, to which those of changes are added. */
   copied: { rows: number; bytes: number }
+  /** The copy of the files; absent if they stay where they are. */
+  files?: FileCopy | undefined
   /** Called after the comparison, before requests are held. @returns whether changes can flow back after the switch */
   prepare: () => Promise<boolean>
 }
 
 /** Applies the changes to the copy, compares it with the home, and makes it the home. @throws MoveError */
 export async function switchHome(
-  { job, locations, objects, stream, copied, prepare }: SwitchWork,
+  { job, locations, objects, stream, copied, files, prepare }: SwitchWork,
   deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<void> {
@@ -57,7 +60,11 @@ export async function switchHome(
       }
       throw new MoveError('The tenant changes its data faster than the move can copy the changes.')
     }
+    const copyFiles = async (either: AbortSignal) => {
+      copied.bytes += (await files?.round(sessions.admin, tenantId, either)) ?? 0
+    }
     await catchUp()
+    await copyFiles(signal)
     await failpoint('move.caught-up')
     await ledger.step(job, 'compare', copied, epoch)
     const pace = new Pace(comparisonPace * deps.bytesPerSecond, clock, signal)
@@ -66,9 +73,10 @@ export async function switchHome(
     const hasReverse = await prepare()
     for (let holds = 1; ; holds++) {
       await catchUp()
+      await copyFiles(signal)
       await waitForBackup(job, deps, signal)
       try {
-        const work = { ...locations, job, objects, sessions, stream, serviceTables, hasReverse, cut }
+        const work = { ...locations, job, objects, sessions, stream, serviceTables, hasReverse, copyFiles, cut }
         await holdAndSwitch(work, deps, linked)
         return
       } catch (cause) {

@@ -52,6 +52,7 @@ export const errorKinds = {
   NOT_DRIFTED: { status: 409, tag: 'conflict' },
   NO_CANDIDATE: { status: 409, tag: 'conflict' },
   SAME_DATABASE: { status: 409, tag: 'conflict' },
+  SAME_ISOLATION: { status: 409, tag: 'conflict' },
   DATABASE_FULL: { status: 409, tag: 'conflict' },
   NOT_CANCELABLE: { status: 409, tag: 'conflict' },
   NO_MOVE_TO_REVERT: { status: 409, tag: 'conflict' },

@@ -5,17 +5,22 @@ import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { hasCluster, isDedicated, type Region } from './region.ts'
 
+type ServiceRun = Pick<
+  Reconciliation,
+  'store' | 'region' | 'failpoint' | 'clock' | 'epoch' | 'rejectedSubnets' | 'observations'
+>
+
 /** Allocates images and subnet, and records them before anything is created from them. @returns the snapshot with both */
 export async function allocateServices(
   snapshot: Snapshot,
-  run: Reconciliation,
+  run: ServiceRun,
   signal: AbortSignal,
 ): Promise<Snapshot> {
   if (!isDedicated(snapshot)) return snapshot
   return run.observations.observeFailure('Services', () => allocate(snapshot, run, signal))
 }
 
-async function allocate(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Snapshot> {
+async function allocate(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
   const { store, region, failpoint, epoch, rejectedSubnets } = run
   const { id, regionId } = snapshot
   let { images, subnet } = snapshot
@@ -43,7 +48,7 @@ async function allocate(snapshot: Snapshot, run: Reconciliation, signal: AbortSi
 async function replaceLostImages(
   { id, isolation }: Snapshot,
   pinned: { postgres: string; runtime: string },
-  { store, region, epoch }: Reconciliation,
+  { store, region, epoch }: ServiceRun,
   signal: AbortSignal,
 ): Promise<{ postgres: string; runtime: string }> {
   const present = await region.presentImages(pinned, isolation, signal)
@@ -61,12 +66,12 @@ function exhausted({ subnets }: Region): EngineError {
  * @returns whether they are as specified; false if the next run should continue
  * @throws EngineError
  */
-export async function convergeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
+export async function convergeServices(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<boolean> {
   if (!isDedicated(snapshot)) return true
   return run.observations.observe('Services', () => converge(snapshot, run, signal))
 }
 
-async function converge(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
+async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<boolean> {
   const { store, region, failpoint, epoch, clock } = run
   const { engine } = region
   if (engine === undefined) throw new EngineError('ENGINE_FAILED', 'The region has no engine for services.')

@@ -64,6 +64,7 @@ export const repairFailpointNames = [
 /** The failpoints of a move between shared databases, which is a job of the leader. */
 export const moveFailpointNames = [
   'move.before',
+  'move.prepared',
   'move.published',
   'move.slot-created',
   'move.copied',

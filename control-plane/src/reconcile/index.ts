@@ -8,5 +8,6 @@ export { unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-
 export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
 export { type CountersProbe, createRegionProbe, type RegionProbe, type StorageProbe } from './region-probe.ts'
 export { createRegion, hasCluster, isDedicated, type Region, type RegionOptions } from './region.ts'
+export { startServices } from './start-services.ts'
 export { createReconcileStore } from './store.ts'
 export { createRegionEvents } from './store-region-events.ts'

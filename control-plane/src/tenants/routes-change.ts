@@ -10,7 +10,9 @@ import { engineOf, requireBackups } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
-import { checkHostLimits } from './host-limits.ts'
+import { chooseIsolation } from './choose-isolation.ts'
+import { checkHostDisk, checkHostLimits, hostDiskReader } from './host-limits.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, regionOf } from './lookup.ts'
 import { ifMatch, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
@@ -45,6 +47,24 @@ const backupFields = [
 /** Adds the routes that change and delete a tenant (specification, section 4.4). */
 export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
   const present = (write: TenantWrite) => toChangedTenant(deps, write)
+  const hostDisk = hostDiskReader(deps)
+
+  /** Checks what plans and the host allow, and returns the write. @throws ControlError */
+  async function checkedWrite(
+    body: TenantChangeBody,
+    tenant: Tenant,
+    expectedGeneration: number | undefined,
+  ): Promise<(write: RecordedWrite) => Promise<TenantWrite>> {
+    if (body.isolation === undefined) {
+      const change = toChange(body)
+      await checkLimits(deps, tenant, change, expectedGeneration)
+      return (write) => deps.tenants.update(tenant.id, change, expectedGeneration, write)
+    }
+    const isolation = chooseIsolation(body.isolation, tenant.planIsolation, regionOf(deps, tenant))
+    const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(tenant.region)
+    if (disk !== undefined) checkHostDisk(tenant.region, disk)
+    return (write) => deps.tenants.changeIsolation(tenant.id, isolation, expectedGeneration, write)
+  }
 
   app.patch(
     '/v1/tenants/:id',
@@ -72,12 +92,9 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
         )
       for (const [field, what] of backupFields)
         if (request.body[field] != null) requireBackups(tenant, regionOf(deps, tenant), what)
-      const change = toChange(request.body)
-      await checkLimits(deps, tenant, change, expectedGeneration)
+      const write = await checkedWrite(request.body, tenant, expectedGeneration)
       const { actor } = writeContext(request)
-      const updated = await deps.record(actor, (write) =>
-        deps.tenants.update(tenant.id, change, expectedGeneration, write),
-      )
+      const updated = await deps.record(actor, write)
       const settled = await waitUntilSettled(deps, updated, wait, request)
       return reply.header('etag', etagOf(settled.tenant)).send(present(settled))
     },

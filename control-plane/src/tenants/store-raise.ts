@@ -59,13 +59,15 @@ async function supersede(transaction: Transaction, id: string, at: Date): Promis
 }
 
 /** A move that an operation carries out, and, in the region, between which databases. */
-interface MoveRequest {
+export interface MoveRequest {
   region: string
   from: string
   to: string
   /** The operation of the move that this one reverts. */
   reverts?: string
   isReversible?: boolean
+  /** The isolation model that the tenant gets; absent: its own. */
+  toIsolation?: 'database-per-tenant'
 }
 
 export async function openOperation(

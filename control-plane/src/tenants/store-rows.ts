@@ -140,6 +140,7 @@ const MoveRow = Type.Object({
   pending_bytes: Type.Optional(Type.Integer()),
   waits_for: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   reverts: Type.Optional(Type.String()),
+  toIsolation: Type.Optional(Type.String()),
   reverse: Type.Optional(Type.Object({ until: Type.String(), ends: Type.Optional(Type.String()) })),
   notRevertible: Type.Optional(Type.Union([Type.String(), Type.Null()])),
 })
@@ -148,10 +149,11 @@ const MoveRow = Type.Object({
 function toMove(value: unknown): Move | undefined {
   if (!Value.Check(MoveRow, value)) return undefined
   const { from, to, rows = 0, bytes = 0, pending_bytes: pendingBytes, waits_for: waitsFor } = value
-  const { reverts, reverse, notRevertible } = value
+  const { reverts, reverse, notRevertible, toIsolation } = value
   return {
     from,
     to,
+    toIsolation,
     rows,
     bytes,
     pendingBytes,

@@ -92,7 +92,8 @@ interface MovableTenant {
  * Rejects the move of a tenant that is not served from a shared database, or is in that one. @throws ControlError
  * NOT_SHARED, TENANT_DELETED, SAME_DATABASE, NOT_ACTIVE
  */
-export function rejectUnlessMovable({ isolation, desired, status, sharedDatabase }: MovableTenant, to: string): void {
+export function rejectUnlessMovable(tenant: MovableTenant, to: string): void {
+  const { isolation, desired, sharedDatabase } = tenant
   if (sharedDatabase === null)
     throw new ControlError(
       'NOT_SHARED',
@@ -101,6 +102,11 @@ export function rejectUnlessMovable({ isolation, desired, status, sharedDatabase
   if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
   if (sharedDatabase.name === to)
     throw new ControlError('SAME_DATABASE', `The home of the tenant is in the database "${to}" already.`)
+  rejectUnlessReady(tenant)
+}
+
+/** Rejects the move of a tenant that is not served. @throws ControlError NOT_ACTIVE */
+export function rejectUnlessReady({ desired, status }: Pick<MovableTenant, 'desired' | 'status'>): void {
   if (desired !== 'active' || status !== 'ready')
     throw new ControlError('NOT_ACTIVE', `Only a ready tenant can be moved. This one is ${status}.`)
 }

@@ -10,7 +10,6 @@ import {
   type OperationKind,
   type Switchover,
   type Tenant,
-  alongsideGenerations,
 } from './tenant.ts'
 import type { NewTenant, TenantCreated, TenantState, TenantChange, TenantWrite } from './tenant-write.ts'
 import { recordChange } from '../platform/change-log.ts'
@@ -18,15 +17,16 @@ import { type Database, type Prisma, type Transaction } from '../platform/databa
 import type { KeyLimit } from '../keys/index.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { openOperation, openRepair, incrementGeneration, shownTenant, withPlan } from './store-raise.ts'
+import type { Isolation } from '../stacks/index.ts'
 import type { ServicePasswords } from '../homes/index.ts'
-import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { replaceSecrets, sealedSecrets, type RotatedKind } from './store-secrets.ts'
 import { listOperations, type ListOrder, type OperationFilter } from './store-operations.ts'
 import { toOperation, toPublicKeys } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
-import { rejectUnlessMovable, sharedDatabaseFor, sharedDatabaseNamed } from './store-shared-databases.ts'
-import { moveToRevert } from './store-revertible.ts'
+import { sharedDatabaseFor } from './store-shared-databases.ts'
+import { inProgress, lockIdleTenant, lockTenant, readTenant, rejectUnlessIdle } from './store-locks.ts'
+import { requestIsolation, requestMove, requestRevert } from './store-moves.ts'
 import { revertDeletion } from './store-undelete.ts'
 import { rejectTaken, withNameCheck } from './store-name-check.ts'
 import { listTenants, type TenantFilter } from './store-list.ts'
@@ -289,43 +289,24 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
       return begun
     },
 
-    /**
-     * Requests the move of a home to another shared database of its region. The leader carries it out.
-     * @param options whether the move can be reverted for some time
-     * @throws ControlError NOT_SHARED, NOT_ACTIVE, SAME_DATABASE, UNKNOWN_DATABASE, DATABASE_FULL, and as `update` does
-     */
-    async move(
+    /** Requests a move, as `requestMove` does. */
+    move: (
       id: string,
       to: string,
-      { transaction, audit }: RecordedWrite,
-      { isReversible = true }: { isReversible?: boolean } = {},
-    ): Promise<TenantWrite> {
-      // The lock of the region comes with that of the tenant, so that no two transactions wait for each other.
-      const region = (await transaction.tenant.findUnique({ where: { id }, select: { regionId: true } }))?.regionId
-      await lock(transaction, `tenant:${id}`, ...(region === undefined ? [] : ([`homes:${region}`] as const)))
-      const tenant = await readTenant(transaction, id, undefined)
-      rejectUnlessMovable(tenant, to)
-      await rejectUnlessIdle(transaction, tenant)
-      const target = await sharedDatabaseNamed(transaction, tenant.regionId, to)
-      const move = { region: tenant.regionId, from: tenant.sharedDatabase?.name ?? '', to: target.name, isReversible }
-      const operation = await openOperation(transaction, id, 'move', 0, now(), { move })
-      await recordChange(transaction, 'observed', id)
-      audit({ action: 'tenant.move', target: id, detail: { from: move.from, to: move.to } })
-      return { tenant: shownTenant(tenant), operation }
-    },
+      write: RecordedWrite,
+      options: { isReversible?: boolean } = {},
+    ): Promise<TenantWrite> => requestMove(id, to, { ...write, at: now() }, options),
 
-    /**
-     * Requests that a home returns to the database that its last move has left. The leader carries it out.
-     * @throws ControlError NO_MOVE_TO_REVERT, NOT_ACTIVE, and as `update` does
-     */
-    async revertMove(id: string, { transaction, audit }: RecordedWrite): Promise<TenantWrite> {
-      const tenant = await lockIdleTenant(transaction, id, undefined)
-      const revert = await moveToRevert(transaction, tenant, now())
-      const operation = await openOperation(transaction, id, 'move', 0, now(), { move: revert })
-      await recordChange(transaction, 'observed', id)
-      audit({ action: 'tenant.revert_move', target: id, detail: { from: revert.from, to: revert.to } })
-      return { tenant: shownTenant(tenant), operation }
-    },
+    /** Requests another isolation model, as `requestIsolation` does. */
+    changeIsolation: (
+      id: string,
+      to: Isolation,
+      ifMatch: number | undefined,
+      write: RecordedWrite,
+    ): Promise<TenantWrite> => requestIsolation(id, to, ifMatch, { ...write, at: now() }),
+
+    /** Requests the revert of the last move, as `requestRevert` does. */
+    revertMove: (id: string, write: RecordedWrite): Promise<TenantWrite> => requestRevert(id, { ...write, at: now() }),
 
     /** Returns an operation; undefined if it does not exist. */
     async getOperation(id: string): Promise<Operation | undefined> {
@@ -344,47 +325,4 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
       order: ListOrder = 'oldest',
     ): Promise<Page<Operation>> => listOperations(database, filter, keyLimit, page, order),
   }
-}
-
-/** Operations in progress that block changes. Backups do not. */
-const inProgress = {
-  state: { in: ['pending', 'running'] },
-  kind: { notIn: [...alongsideGenerations] },
-} satisfies Prisma.OperationWhereInput
-
-type TenantRow = Prisma.TenantGetPayload<{ include: typeof withPlan }>
-
-/** Locks a tenant until the transaction's end, so that no concurrent change invalidates the row that is read here. */
-async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
-  await lock(transaction, `tenant:${id}`)
-  return readTenant(transaction, id, ifMatch)
-}
-
-async function readTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
-  const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
-  if (tenant === null) throw tenantNotFound()
-  if (ifMatch !== undefined && ifMatch !== tenant.generation) {
-    throw new ControlError(
-      'STALE_ETAG',
-      `If-Match has the generation ${ifMatch}, but the tenant is at generation ${tenant.generation}.`,
-    )
-  }
-  return tenant
-}
-
-async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
-  const tenant = await lockTenant(transaction, id, ifMatch)
-  await rejectUnlessIdle(transaction, tenant)
-  return tenant
-}
-
-/** Rejects a change during an operation. A failed tenant may be changed at any time, because the change may repair it. */
-async function rejectUnlessIdle(transaction: Transaction, { id, desired, status }: TenantRow): Promise<void> {
-  if (desired === 'deleted') throw new ControlError('TENANT_DELETED', 'The tenant is being deleted.')
-  if (status === 'failed') return
-  const busy = await transaction.operation.findFirst({ where: { tenantId: id, ...inProgress } })
-  if (busy === null) return
-  throw new ControlError('OPERATION_IN_PROGRESS', `The operation ${busy.id} (${busy.kind}) is in progress.`, {
-    detail: { operation_id: busy.id },
-  })
 }

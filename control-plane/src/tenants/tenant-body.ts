@@ -46,8 +46,9 @@ export const OperationBody = Type.Object({
   move: Type.Optional(
     Type.Object(
       {
-        from: Type.String({ description: 'The shared database that the home leaves' }),
+        from: Type.String({ description: 'The database that the home leaves' }),
         to: Type.String(),
+        to_isolation: Nullable(Type.String({ description: 'The isolation that the tenant gets; null: its own' })),
         rows: Type.Integer({ description: 'Rows that are copied, with those of changes' }),
         bytes: Type.Integer({ description: 'Bytes of the rows as COPY writes them' }),
         pending_bytes: Type.Union([Type.Integer(), Type.Null()], {
@@ -248,6 +249,7 @@ function toMoveBody(move: Move): NonNullable<OperationBody['move']> {
   return {
     from,
     to,
+    to_isolation: move.toIsolation ?? null,
     rows,
     bytes,
     pending_bytes: move.pendingBytes ?? null,

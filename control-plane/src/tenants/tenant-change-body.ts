@@ -3,6 +3,7 @@ import { Cron } from 'croner'
 import { Type, type Static } from 'typebox'
 import { ControlError } from '../platform/errors.ts'
 import { maxRate } from '../quotas/index.ts'
+import { isolationModels } from '../stacks/index.ts'
 import { checkName } from './names.ts'
 import { driftPolicies, type Tenant } from './tenant.ts'
 import type { SizeChanges, TenantChange } from './tenant-write.ts'
@@ -40,6 +41,11 @@ export const TenantChangeBody = Type.Object(
   {
     name: Type.Optional(Type.String()),
     plan: Type.Optional(Type.String()),
+    isolation: Type.Optional(
+      Type.Enum([...isolationModels], {
+        description: 'Moves the tenant, while it is served. No other field may be in the request',
+      }),
+    ),
     suspended: Type.Optional(Type.Boolean()),
     suspend_reason: Type.Optional(
       Type.Union([Type.String({ minLength: 1, maxLength: 200, pattern: publicLine }), Type.Null()], {
@@ -80,6 +86,8 @@ export type TenantChangeBody = Static<typeof TenantChangeBody>
 /** Checks the rules of a change. @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED, UNSUPPORTED_ISOLATION */
 export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolation'>): void {
   if (body.name !== undefined) checkName(body.name)
+  if (body.isolation !== undefined && Object.keys(body).length > 1)
+    throw new ControlError('INVALID_FIELD', 'Field "isolation" must be the only one of its request.')
   const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
   if (pauseAfter != null && pauseAfter > 0 && pauseAfter < minPauseSeconds) {
     throw new ControlError(

@@ -134,11 +134,13 @@ export interface DriftRepair {
   targets: RepairTarget[] | null
 }
 
-/** The move of a home to another shared database, with its progress. */
+/** The move of a home to another database, with its progress. */
 export interface Move {
   /** Names of the databases. */
   from: string
   to: string
+  /** The isolation model that the tenant gets; undefined for its own. */
+  toIsolation: string | undefined
   rows: number
   bytes: number
   /** Bytes of the write-ahead log that are still to be read; undefined before the changes are. */

@@ -59,7 +59,9 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
     app.get(
       internalPaths.watchManifests,
       { config: { scopes: 'internal or tenant' }, schema: { hide: true } },
-      watch((watcher, ofTenant) => watches.tenants.watch('manifest', watcher, ofTenant)),
+      watch((watcher, ofTenant) =>
+        watches.tenants.watch(ofTenant === undefined ? 'manifest' : 'own manifest', watcher, ofTenant),
+      ),
     )
     app.post(
       internalPaths.usage,

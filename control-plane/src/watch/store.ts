@@ -57,7 +57,7 @@ export function createPublishedSource(
       dedicated,
       runtimes: dedicated ? own.runtimes : [...sharedRuntimeUrls(region, row.id)],
       ...(postgres === undefined ? {} : { postgres }),
-      ...(row.sharedDatabase === null ? {} : { shared_database: row.sharedDatabase.name }),
+      home_database: row.sharedDatabase?.name ?? dedicatedDatabase,
       ...(row.isolation === 'cluster-per-tenant'
         ? {
             read_only: {

@@ -17,6 +17,15 @@ export type PublishedSource = EntrySource<Published>
 /** The senders of all watches. */
 export type Watches = ReturnType<typeof createWatches>
 
+/** What a watcher receives of a tenant: a gateway, a shared runtime, or a tenant's own runtime. */
+type Kind = 'route' | 'manifest' | 'own manifest'
+
+/** Returns the part of an entry. A runtime receives only tenants that it serves. */
+function partOf({ route, manifest }: Published, kind: Kind): object | undefined {
+  if (kind === 'route') return route
+  return route.dedicated === (kind === 'own manifest') ? manifest : undefined
+}
+
 /** Creates the senders of all watches. */
 export function createWatches(
   tenants: PublishedSource,
@@ -26,9 +35,9 @@ export function createWatches(
   const hubs = {
     tenants: new WatchHub({
       source: tenants,
-      kinds: ['route', 'manifest'],
+      kinds: ['route', 'manifest', 'own manifest'],
       idOf: ({ tenantId }) => tenantId,
-      partOf: (entry, kind) => entry[kind],
+      partOf,
       key: 'tenant_id',
       isRelevant: ({ kind }) => kind === 'wanted' || kind === 'published',
       onError,

@@ -191,9 +191,9 @@ export class PostgresProxy {
   #open(login: Login, route: Route): void {
     const { client } = login
     if (client.destroyed) return
-    const { read_only: copies, shared_database: shared } = route
+    const { read_only: copies, home_database: home } = route
     const changed = copies === undefined ? undefined : readOnlyPacket(login.packet, copies)
-    const moved = shared === undefined ? undefined : movedPacket(login.packet, shared)
+    const moved = home === undefined ? undefined : movedPacket(login.packet, home)
     const packet = changed ?? moved ?? login.packet
     const address = changed === undefined ? route.postgres : copies?.postgres
     if (address === undefined) {

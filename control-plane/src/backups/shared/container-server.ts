@@ -41,6 +41,10 @@ copy($server, *STDOUT);
 kill 'KILL', $writer;
 `
 
+/** Returns the command of the relay. A process has one of its own, because its Postgres has another address. */
+const relayOf = ({ engine }: HomeLocation): readonly string[] =>
+  engine.name === 'process' ? ['/usr/local/bin/postgres-relay'] : ['perl', '-e', relay]
+
 /** Returns the database of a container as one that the functions of a shared server can use. */
 export function containerServer(location: HomeLocation): SharedLocation {
   return {
@@ -52,7 +56,7 @@ export function containerServer(location: HomeLocation): SharedLocation {
 
 function openSocket(location: HomeLocation, role: string, signal: AbortSignal): Duplex {
   const input = new PassThrough()
-  return new ContainerSocket(input, inPostgres(location)(['perl', '-e', relay, role], { input, signal }))
+  return new ContainerSocket(input, inPostgres(location)([...relayOf(location), role], { input, signal }))
 }
 
 /** The two streams of a program as the socket that node-postgres expects. A closed connection ends both directions. */
@@ -98,7 +102,8 @@ class ContainerSocket extends Duplex {
   }
 
   override _write(chunk: Uint8Array, _encoding: BufferEncoding, done: () => void): void {
-    if (this.#input.write(chunk)) done()
+    // The writer may free a chunk that counts as written, and the program reads it later.
+    if (this.#input.write(Buffer.from(chunk))) done()
     else this.#input.once('drain', done)
   }
 

@@ -38,7 +38,7 @@ export function asAdmin<T>(
 }
 
 /** Works as another login. */
-function asLogin<T>(
+export function asLogin<T>(
   location: SharedLocation,
   { role, password }: OneTimeLogin,
   signal: AbortSignal,

@@ -1,10 +1,8 @@
 // Makes a backup of a tenant that shares its region's database and runtime: its home, the files of its objects, both of one
 // snapshot, and a manifest with the figures that a restored home is compared with.
-import { createHash } from 'node:crypto'
-import { pack, type Pack } from 'tar-stream'
-import { paced } from '../../platform/pace.ts'
-import { BackupError, isTargetFailure } from '../backup-error.ts'
-import { indexLine } from '../blob-index.ts'
+import { pack } from 'tar-stream'
+import { isTargetFailure } from '../backup-error.ts'
+import { indexLine, type BlobEntry } from '../blob-index.ts'
 import { completeBackup, type BackupInProgress, type Taken } from '../complete-backup.ts'
 import { settledSequences } from '../home-facts.ts'
 import type { Manifest, Part } from '../manifest.ts'
@@ -12,6 +10,7 @@ import { createTextPipe } from '../text-pipe.ts'
 import { dumpFrames, readSharedState } from './dump-home.ts'
 import { writeFrames } from './dump-frames.ts'
 import { inHomeSnapshot } from './home-snapshot.ts'
+import { packFiles, type StoredFile } from './pack-files.ts'
 import type { RuntimeFiles } from './runtime-files.ts'
 import type { SharedLocation } from './shared-server.ts'
 
@@ -21,11 +20,6 @@ interface TakeShared extends BackupInProgress {
 }
 
 const maxCopiedBytes = 4_096
-
-interface StoredFile {
-  id: string
-  size: number
-}
 
 /**
  * Makes a backup. Nothing is committed after an error.
@@ -85,7 +79,8 @@ async function takeFiles(
   const archive = pack()
   // The error is reported where the archive is written.
   archive.on('error', () => undefined)
-  const filling = fill(archive, stored, index, { storeId, runtime, pace }, either).then(
+  const onFile = (blob: BlobEntry) => index.write(indexLine(blob))
+  const filling = packFiles(archive, stored, { storeId, runtime, pace, onFile }, either).then(
     () => {
       archive.finalize()
       index.end()
@@ -117,43 +112,7 @@ async function takeFiles(
   return { parts, blobs: { count: stored.length, bytes: stored.reduce((sum, { size }) => sum + size, 0) } }
 }
 
-async function fill(
-  archive: Pack,
-  stored: readonly StoredFile[],
-  index: ReturnType<typeof createTextPipe>,
-  { storeId, runtime, pace }: Pick<TakeShared, 'runtime' | 'pace'> & { storeId: string | undefined },
-  signal: AbortSignal,
-): Promise<void> {
-  if (storeId !== undefined) archive.entry({ name: 'store' }, storeId)
-  for (const { id, size } of stored) {
-    signal.throwIfAborted()
-    const content = await runtime.open(id, size, signal)
-    if (content === undefined) throw new BackupError('INCOMPLETE', `The file ${id} of an object is missing.`)
-    const entry = archive.entry({ name: `${id.slice(0, 2)}/${id}`, size })
-    const hash = createHash('sha256')
-    const ended = new Promise<undefined>((resolve, reject) => {
-      entry.on('finish', () => resolve(undefined))
-      entry.on('error', reject)
-      signal.addEventListener('abort', () => reject(new Error('The archive was interrupted.')), { once: true })
-    })
-    ended.catch(() => undefined)
-    for await (const chunk of paced(content, pace)) {
-      hash.update(chunk)
-      if (!entry.write(chunk)) await Promise.race([drained(entry), ended])
-    }
-    entry.end(undefined)
-    await ended
-    await index.write(indexLine({ id, size, sha256: hash.digest('hex') }))
-  }
-}
-
 /** Copies small chunks, some of which are constants of the library. The memory of those that are written is freed. */
 async function* ownChunks(archive: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, undefined> {
   for await (const chunk of archive) yield chunk.length <= maxCopiedBytes ? Buffer.from(chunk) : chunk
-}
-
-function drained(entry: ReturnType<Pack['entry']>): Promise<undefined> {
-  return new Promise((resolve) => {
-    entry.once('drain', () => resolve(undefined))
-  })
 }
