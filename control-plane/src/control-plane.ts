@@ -210,6 +210,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     const jobDeps = { regions, probe, changes, clock, log }
     const homeDeps = { tenant: (id: string) => reconcileStore.snapshot(id), migrations }
     const runtimeFiles = createRuntimeFiles(internalToken, deps.fetch, clock)
+    const moveDeps = { services: reconcileStore, runtimeFiles, config, failpoint: deps.failpoint }
     const running = createRunningTenants(database)
     const servers = createPasswordServers({ ...stores, ...config })
     const homeReading = { ...jobDeps, store: createHomeReadingStore(database), ledger, measure: metrics.metering.homes }
@@ -224,15 +225,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
         runtimeFiles,
         measures: metrics,
       }),
-      moveHomes({
-        ...jobDeps,
-        ...homeDeps,
-        ...stores,
-        services: reconcileStore,
-        runtimeFiles,
-        config,
-        failpoint: deps.failpoint,
-      }),
+      moveHomes({ ...jobDeps, ...homeDeps, ...stores, ...moveDeps }),
       reseal({ values: createSealedValues(database, seal, now), seal, clock, log }),
       recordInternalToken({ internalToken, record: createInternalTokenRecord(database, now), clock, log }),
       replaceSuperuserPasswords({ servers, failpoint: deps.failpoint, clock, log }),

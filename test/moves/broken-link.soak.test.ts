@@ -69,7 +69,7 @@ t.test('A move survives a broken link to Postgres', { timeout: 7_200_000 }, asyn
 
   await t.test('and no write is lost or repeated', async (t) => {
     await users.stop()
-    await checkWrites(t, homeReader(tenant, await databaseOf(platform, tenant)), users)
+    await checkWrites(t, homeReader(platform, tenant, await databaseOf(platform, tenant)), users)
     await checkFiles(t, tenant, users)
   })
 })

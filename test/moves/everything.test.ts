@@ -17,7 +17,7 @@ t.test('A tenant that uses everything moves there and back', { timeout: 3_600_00
   const platform = await startMovePlatform(t, { hasPostgresProxy: true })
   await platform.startControlPlane()
   const tenant = await createBusyTenant(platform, 'ada')
-  const home = homeReader(tenant, first)
+  const home = homeReader(platform, tenant, first)
   const countersOf = async () => {
     const [row] = await home('select books::text, books_began::text from {home}.storage_usage')
     return row

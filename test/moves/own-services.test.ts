@@ -1,30 +1,103 @@
-// placeholder
+// Tenants of `npm start` move out of a shared database into a Postgres and a runtime of their own, while all of their users are
+// active.
 import t from 'tap'
-import { removeInstallation, startInstallation } from '#test/support/installation.ts'
-const installation = await startInstallation({ runtimes: 2 })
-t.teardown(() => removeInstallation(installation))
-const call = async (method: string, path: string, body?: object) => {
-  const r = await fetch(`${installation.controlUrl}/v1${path}`, { method, headers: { authorization: `Bearer ${installation.platformKey}`, prefer: 'wait=60', ...(body ? { 'content-type': 'application/json' } : {}) }, ...(body ? { body: JSON.stringify(body) } : {}) })
-  return { status: r.status, body: (await r.json()) as any }
-}
-t.setTimeout(150000)
-t.test('x', { timeout: 120000 }, async (t) => {
-  const { body: a } = await call('POST', '/tenants', { name: 'ada', plan: 'Free', region: 'local' })
-  console.log(a.status, a.isolation, a.database_url)
-  const req = (method: string, path: string, body?: any) => fetch(`${a.path_url}${path}`, { method, headers: { authorization: `Bearer ${a.keys.secret_key}`, 'content-type': typeof body === 'string' ? 'text/plain' : 'application/json' }, ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }) })
-  console.log((await req('POST', '/storage/v1/bucket', { name: 'files', policy: 'public' })).status)
-  for (let i = 0; i < 20; i++) await req('POST', `/storage/v1/object/files/a${i}.txt`, 'a file ' + i)
-  const schema = { name: 'notes', fields: [ { name: 'id', type: 'number', primary: true }, { name: 'text', type: 'string' } ], rls_policy: { type: 'service' } }
-  console.log((await req('POST', '/rest/v1/schemas', schema)).status, (await req('POST', '/admin/reload-schemas')).status, (await req('POST', '/rest/v1/notes', { id: 1, text: 'one' })).status)
-  const begun = performance.now()
-  const timer = setTimeout(async () => { console.log(JSON.stringify((await call('GET', `/tenants/${a.tenant_id}/operations`)).body)); const { execSync } = await import('node:child_process'); console.log(execSync('ps axo pid,ppid,etimes,args | grep -v "\\[" | grep -E "127.64|relay|perl|tenantry-t_|postgres: " | cut -c1-200').toString()); console.log(installation.output().stderr.slice(-1000)) }, 25000)
-  const moved = await call('PATCH', `/tenants/${a.tenant_id}`, { isolation: 'database-per-tenant' })
-  console.log(performance.now() - begun, moved.status, JSON.stringify(moved.body, null, 1))
-  clearTimeout(timer)
-  const { body: now } = await call('GET', `/tenants/${a.tenant_id}`)
-  console.log(now.status, now.isolation, now.database_url)
-  console.log(await (await req('GET', '/rest/v1/notes')).text(), await (await req('GET', '/storage/v1/object/files/a7.txt')).text())
-  console.log((await req('POST', '/storage/v1/object/files/b.txt', 'b')).status, (await req('POST', '/rest/v1/notes', { id: 2, text: 'two' })).status)
-  console.log(JSON.stringify((await call('GET', `/tenants/${a.tenant_id}`)).body).slice(0, 1500))
-  if (process.env.LOG) console.log(installation.output().stderr.slice(-6000))
+import { everyObjectSql } from '#test/backups/support/every-object.ts'
+import { until } from '#test/support/until.ts'
+import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
+import { createBusyTenant } from './support/busy-tenant.ts'
+import { beginIsolation, homeOf, isolate, ownServices, sharedRemains, startInstalled } from './support/installed.ts'
+import { createOwner, ended, sql } from './support/platform.ts'
+
+t.test('A tenant moves into services of its own', { timeout: 3_600_000 }, async (t) => {
+  const platform = await startInstalled(t)
+  const isolationOf = async (id: string) => (await platform.call('GET', `/v1/tenants/${id}`)).body['isolation']
+
+  await t.test('while everything of it is used', async (t) => {
+    const tenant = await createBusyTenant(platform, 'ada')
+    await sql(tenant.url, everyObjectSql)
+    const users = await startRequests(t, tenant)
+    await users.untilAllContinue()
+    const logins = users.transfers.logins()
+    const operation = await isolate(platform, tenant)
+    t.match(operation, {
+      kind: 'move',
+      state: 'succeeded',
+      step: 'done',
+      error: null,
+      move: { from: 'tenantry_homes_1', to: 'home', to_isolation: 'database-per-tenant', revertible_until: null },
+    })
+    await users.untilAllContinue()
+    await users.stop()
+    t.ok(users.transfers.logins() > logins, 'the former database_url leads to the new database')
+    const { body } = await platform.call('GET', `/v1/tenants/${tenant.id}`)
+    t.match(body, {
+      status: 'ready',
+      isolation: 'database-per-tenant',
+      database_url: /\/home$/,
+    })
+    t.same(await sharedRemains(platform, tenant), [], 'nothing is left where tenants share')
+
+    const home = homeOf(tenant)
+    const ids = await checkWrites(t, home, users)
+    await checkFiles(t, tenant, users)
+    t.same(users.reader.wrong, [], 'a URL from before the move is valid')
+    const runs = await runsOf(t, home)
+    t.same(runs.notes.sort(), ids.sort(), `each of ${ids.length} notes has run its function once`)
+    const called = runs.of('http').map(({ input }) => (input as { number: number }).number)
+    t.equal(called.length, new Set(called).size, 'no call has run twice')
+    t.same(
+      users.calls.acknowledged.filter((number) => !called.includes(number)),
+      [],
+      'all calls have run',
+    )
+    const { acknowledged, uncertain } = tenant.requests
+    let requests = 0
+    await until(async () => {
+      const { resources } = (await platform.call('GET', `/v1/tenants/${tenant.id}/usage`)).body
+      const { by_group: groups } = (resources as { api_requests: { by_group: Record<string, number> } }).api_requests
+      requests = (groups['rest'] ?? 0) + (groups['storage'] ?? 0) + (groups['functions'] ?? 0)
+      return requests >= acknowledged
+    }, 'the usage')
+    t.ok(requests <= acknowledged + uncertain, `${acknowledged} ≤ ${requests} ≤ ${acknowledged + uncertain}`)
+
+    t.match(
+      await sql(tenant.url, 'select count(*)::int as n from facts'),
+      [{ n: 500 }],
+      'every kind of object is there',
+    )
+    const next = await sql(tenant.url, `insert into facts (kind) values ('b') returning id, named`)
+    t.match(next, [{ id: 501, named: '<x' }])
+    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { isolation: 'schema-per-tenant' }), {
+      status: 422,
+      body: { code: 'UNSUPPORTED_ISOLATION' },
+    })
+    await platform.call('DELETE', `/v1/tenants/${tenant.id}?purge=true`, undefined, { prefer: 'wait=60' })
+    t.same(await ownServices(platform, tenant), [], 'its services end with it')
+  })
+
+  await t.test('or stays as it was when an operator cancels', async (t) => {
+    const eve = await createOwner(platform, 'eve')
+    const operation = await beginIsolation(platform, eve.id)
+    await until(async () => (await ownServices(platform, eve)).length > 0, 'the services')
+    const busy = await platform.call('PATCH', `/v1/tenants/${eve.id}`, { plan: 'Pro' })
+    t.match(busy, { status: 423, body: { code: 'OPERATION_IN_PROGRESS' } })
+    await platform.call('POST', `/v1/operations/${operation}/cancel`)
+    t.match(await ended(platform, operation), { state: 'failed', error: 'An operator has canceled the move.' })
+    t.same(await ownServices(platform, eve), [], 'its services are removed')
+    t.equal(await isolationOf(eve.id), 'schema-per-tenant')
+    await sql(eve.url, 'create table still (id int)')
+  })
+
+  await t.test('and requests that make no sense are rejected', async (t) => {
+    const mia = await createOwner(platform, 'mia')
+    const change = (body: object, headers = {}) => platform.call('PATCH', `/v1/tenants/${mia.id}`, body, headers)
+    t.match(await change({ isolation: 'database-per-tenant', plan: 'Pro' }), {
+      status: 400,
+      body: { code: 'INVALID_FIELD', message: 'Field "isolation" must be the only one of its request.' },
+    })
+    t.match(await change({ isolation: 'cluster-per-tenant' }), { status: 422, body: { code: 'UNSUPPORTED_ISOLATION' } })
+    t.match(await change({ isolation: 'schema-per-tenant' }), { status: 409, body: { code: 'SAME_ISOLATION' } })
+    t.match(await change({ isolation: 'none' }), { status: 400 })
+    t.match(await change({ isolation: 'database-per-tenant' }, { 'if-match': '"7"' }), { status: 412 })
+  })
 })

@@ -56,7 +56,7 @@ t.test('A move completes or is reverted when another service fails', { timeout: 
 
   await t.test('and no write is lost or repeated', async (t) => {
     await users.stop()
-    const home = homeReader(tenant, await databaseOf(platform, tenant))
+    const home = homeReader(platform, tenant, await databaseOf(platform, tenant))
     const ids = await checkWrites(t, home, users)
     await checkFiles(t, tenant, users)
     const runs = await runsOf(t, home)

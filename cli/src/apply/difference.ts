@@ -21,6 +21,9 @@ export type Step =
   | { readonly action: 'none'; readonly tenant: Tenant; readonly changes: readonly [] }
   | { readonly action: 'impossible'; readonly tenant: Tenant; readonly reason: string; readonly changes: readonly [] }
 
+/** A change that `apply` makes. It moves no tenant: a move takes long, and an operator chooses when it begins. */
+type Change = Omit<TenantChange, 'isolation'>
+
 /** Returns what must be done for a declared tenant. */
 export function stepFor(declared: DeclaredTenant, tenant: Tenant | undefined): Step {
   const { name, plan, region, isolation, settings } = declared
@@ -33,11 +36,14 @@ export function stepFor(declared: DeclaredTenant, tenant: Tenant | undefined): S
     return impossible(tenant, `It is being deleted. Restore it with: tenantry tenants restore ${name}`)
   if (tenant.region !== region) return impossible(tenant, `Its region is ${tenant.region}, and cannot be changed.`)
   if (isolation !== undefined && tenant.isolation !== isolation)
-    return impossible(tenant, `Its isolation is ${tenant.isolation}, and cannot be changed.`)
+    return impossible(
+      tenant,
+      `Its isolation is ${tenant.isolation}. Move it with: tenantry tenants update ${name} --isolation ${isolation}`,
+    )
   const present = presentSettings(tenant)
-  const wanted: TenantChange = { plan, ...settings }
+  const wanted: Change = { plan, ...settings }
   const changes = Object.entries(wanted).flatMap(([field, to]) => {
-    const from = present[field as keyof TenantChange]
+    const from = present[field as keyof Change]
     return covers(from, to) ? [] : [{ field, from: from ?? null, to }]
   })
   if (changes.length === 0) return { action: 'none', tenant, changes: [] }
@@ -46,7 +52,7 @@ export function stepFor(declared: DeclaredTenant, tenant: Tenant | undefined): S
 }
 
 /** The settings of a tenant. Whether it is suspended is undefined while that is not known. */
-type PresentSettings = Omit<Required<TenantChange>, 'suspended'> & { readonly suspended: boolean | undefined }
+type PresentSettings = Omit<Required<Change>, 'suspended'> & { readonly suspended: boolean | undefined }
 
 /** Returns the settings of a tenant in the form in which a change writes them. */
 function presentSettings(tenant: Tenant): PresentSettings {

@@ -14,11 +14,12 @@ export interface DeclaredTenant {
 }
 
 type Isolation = 'schema-per-tenant' | 'database-per-tenant' | 'cluster-per-tenant'
-type Settings = Omit<TenantChange, 'name' | 'plan'>
+type Settings = Omit<TenantChange, 'name' | 'plan' | 'isolation'>
 
 const maxTenants = 10_000
 const required = ['name', 'plan', 'region'] as const
-const isolations = ['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'] as const
+/** The isolation models, the weakest first. */
+export const isolations = ['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'] as const
 
 /** The types that a setting may have. The API checks its value. */
 const settingTypes: { readonly [Name in keyof Settings]-?: readonly string[] } = {

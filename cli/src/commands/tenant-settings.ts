@@ -1,6 +1,7 @@
 // The options of `tenants update`: the settings of a tenant that the API can change.
 import type { TenantChange } from '@tenantry/client'
 import type { Command } from 'commander'
+import { isolations } from '../apply/manifest.ts'
 import type { Call } from '../call.ts'
 import { usageError } from '../terminal/exit-codes.ts'
 
@@ -33,6 +34,7 @@ export function readSettings(call: Call): TenantChange {
     ...readJson(call.text('set')),
     ...given('name', call.text('name')),
     ...given('plan', call.text('plan')),
+    ...given('isolation', isolation(call.text('isolation'))),
     ...given('suspend_reason', orReset(call.text('suspendReason'))),
     ...given('drift_policy', policy),
     ...given('pause_after_seconds', numberOrReset(call, 'pauseAfter')),
@@ -43,6 +45,15 @@ export function readSettings(call: Call): TenantChange {
   }
   if (Object.keys(change).length === 0) throw usageError('No setting is given. `--help` lists the options.')
   return change
+}
+
+/** Reads the isolation, of which the API decides whether a move leads there. @throws CommandError for another word */
+function isolation(text: string | undefined): TenantChange['isolation'] {
+  if (text === undefined) return undefined
+  const found = isolations.find((one) => one === text)
+  if (found === undefined)
+    throw usageError(`Invalid isolation "${text.slice(0, 100)}". Allowed: ${isolations.join(', ')}.`)
+  return found
 }
 
 function given<Name extends string, Value>(name: Name, value: Value | undefined) {

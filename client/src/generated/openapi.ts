@@ -926,9 +926,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1191,9 +1192,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1424,9 +1426,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1464,6 +1467,11 @@ export interface paths {
                     "application/json": {
                         name?: string;
                         plan?: string;
+                        /**
+                         * @description Moves the tenant, while it is served. No other field may be in the request
+                         * @enum {unknown}
+                         */
+                        isolation?: "schema-per-tenant" | "database-per-tenant" | "cluster-per-tenant";
                         suspended?: boolean;
                         /** @description Public; shown to the tenant's callers */
                         suspend_reason?: string | null;
@@ -1590,9 +1598,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1673,9 +1682,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1754,9 +1764,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1832,9 +1843,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -1959,9 +1971,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2104,9 +2117,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2249,9 +2263,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2394,9 +2409,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2539,9 +2555,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2690,9 +2707,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2840,9 +2858,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -2984,9 +3003,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -3060,9 +3080,10 @@ export interface paths {
                             finished: string | null;
                             /** @description The progress of an operation of the kind `move` */
                             move?: {
-                                /** @description The shared database that the home leaves */
+                                /** @description The database that the home leaves */
                                 from: string;
                                 to: string;
+                                to_isolation: string | null;
                                 /** @description Rows that are copied, with those of changes */
                                 rows: number;
                                 /** @description Bytes of the rows as COPY writes them */
@@ -5256,9 +5277,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -5326,9 +5348,10 @@ export interface paths {
                             finished: string | null;
                             /** @description The progress of an operation of the kind `move` */
                             move?: {
-                                /** @description The shared database that the home leaves */
+                                /** @description The database that the home leaves */
                                 from: string;
                                 to: string;
+                                to_isolation: string | null;
                                 /** @description Rows that are copied, with those of changes */
                                 rows: number;
                                 /** @description Bytes of the rows as COPY writes them */
@@ -6485,9 +6508,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -6790,9 +6814,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -6952,9 +6977,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -7004,9 +7030,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -7226,9 +7253,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */
@@ -7278,9 +7306,10 @@ export interface paths {
                                 finished: string | null;
                                 /** @description The progress of an operation of the kind `move` */
                                 move?: {
-                                    /** @description The shared database that the home leaves */
+                                    /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
                                     /** @description Bytes of the rows as COPY writes them */

@@ -3,6 +3,7 @@ import type { ExecResult, Engine } from '../engines/index.ts'
 import { loggedIn, type Login } from './login.ts'
 import type { RunStream } from './psql-session.ts'
 
+/** The services of a tenant's own that hold its home and its files. */
 export interface HomeLocation {
   engine: Engine
   /** The stack of its containers. */
@@ -21,6 +22,7 @@ export interface HomeLocation {
 /** The directory where the runtime stores its data, which is one volume. */
 export const runtimeData = '/var/lib/tenantry'
 
+/** Returns the directory of a tenant's blobs in its runtime. */
 export function blobsOf(tenantId: string): string {
   return `${runtimeData}/blobs/${tenantId}`
 }
@@ -31,6 +33,7 @@ export const inPostgres =
   ({ engine, stack, postgres }: HomeLocation): RunStream =>
   (command, options) =>
     engine.execStream(stack, postgres, command, options)
+/** Runs a program in the service that holds the blobs, and yields its output. */
 export const inFiles =
   ({ engine, stack, filesStack = stack, filesServices: [service] }: HomeLocation): RunStream =>
   (command, options) =>

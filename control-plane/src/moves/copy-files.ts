@@ -2,13 +2,7 @@
 // round copies those that the rounds before did not have.
 import { pack } from 'tar-stream'
 import type pg from 'pg'
-import {
-  inFiles,
-  packFiles,
-  type HomeLocation,
-  type RuntimeFiles,
-  type StoredFile,
-} from '../backups/index.ts'
+import { inFiles, packFiles, type HomeLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
 import { linesOf } from '@tenantry/contract'
 import { identifier } from '../platform/identifiers.ts'
 import { Pace } from '../platform/pace.ts'
@@ -31,12 +25,13 @@ cd "$store"
 xargs -r -d '\\n' sha256sum < "$names"
 `
 
-const otherStore = 'The files of the region are in a store that all of its runtimes share, so that they cannot be moved.'
+const otherStore =
+  'The files of the region are in a store that all of its runtimes share, so that they cannot be moved.'
 
 /** Rejects a runtime whose files are not on its volume. @throws MoveError */
 export async function rejectOtherStore(home: HomeLocation, signal: AbortSignal): Promise<void> {
   const [service] = home.filesServices
-  const script = '[ "${TENANTRY_STORAGE_BACKEND:-local}" = local ]'
+  const script = '[ -z "$TENANTRY_STORAGE_BACKEND" ] || [ "$TENANTRY_STORAGE_BACKEND" = local ]'
   const { code } = await home.engine.exec(home.stack, service, ['bash', '-c', script], { signal })
   if (code !== 0) throw new MoveError(otherStore)
 }
@@ -122,7 +117,11 @@ export class FileCopy {
 }
 
 /** Compares the hashes of the files that were extracted. @throws MoveError */
-async function compare(lines: AsyncIterable<string>, wanted: ReadonlyMap<string, string>, count: number): Promise<void> {
+async function compare(
+  lines: AsyncIterable<string>,
+  wanted: ReadonlyMap<string, string>,
+  count: number,
+): Promise<void> {
   let equal = 0
   for await (const line of lines) {
     const [sha256 = '', path = ''] = line.split('  ')

@@ -1,12 +1,8 @@
 // Where a move brings a home.
 import type { FileCopy } from './copy-files.ts'
-import type { MoveDeps } from './move-deps.ts'
-import type { MoveJob } from './move.ts'
 import type { MoveLocation } from './locations.ts'
-import { ownServices } from './own-services.ts'
-import { sharedDatabase } from './shared-database.ts'
 
-/** The place of a home after a move. Every call may be repeated at any point. */
+/** The location of a home after a move. Every call may be repeated at any point. */
 export interface Destination {
   location: MoveLocation
   /** The reason for which no move to it can be reverted; undefined if it can. */
@@ -22,9 +18,4 @@ export interface Destination {
   removeCopy(removeFollowing: () => Promise<void>, signal: AbortSignal): Promise<void>
   /** Removes what the move has left at the source. @param isServed whether the tenant exists, and is served from here */
   removeSource(isServed: boolean, signal: AbortSignal): Promise<void>
-}
-
-/** Returns the destination of a move. */
-export function destinationOf(job: MoveJob, deps: MoveDeps): Destination {
-  return job.toIsolation === undefined ? sharedDatabase(job, deps) : ownServices(job, deps)
 }

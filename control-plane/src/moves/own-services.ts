@@ -92,7 +92,8 @@ async function removeSharedFiles(
 ): Promise<void> {
   const bounded = AbortSignal.any([signal, clock.timeout(unknownMilliseconds)])
   for (const url of urls) {
-    while ((await probe.tenantHealth(url, tenantId, bounded)) !== undefined) await clock.sleep(pollMilliseconds, bounded)
+    while ((await probe.tenantHealth(url, tenantId, bounded)) !== undefined)
+      await clock.sleep(pollMilliseconds, bounded)
     await probe.removeData(url, tenantId, signal)
   }
 }

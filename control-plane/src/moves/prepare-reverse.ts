@@ -1,7 +1,7 @@
 // Creates the stream that leads back into the old home, before the requests of a move are held: then the new home has no
 // writes of its own yet, and a transaction for whose end the slot waits delays no request.
 import { asAdmin, asReader, readHomeObjects, type HomeObjects, type SharedLocation } from '../backups/index.ts'
-import { destinationOf } from './destination.ts'
+import { destinationOf } from './choose-destination.ts'
 import { isState } from '../platform/sql-state.ts'
 import { literal } from '../platform/identifiers.ts'
 import type { Locations } from './locations.ts'

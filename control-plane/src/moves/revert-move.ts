@@ -1,7 +1,7 @@
 // Reverts one move while changes flow back into its old home: the same as a move, without a copy.
 import { asReader, BackupError, readHomeObjects, type HomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
-import { destinationOf } from './destination.ts'
+import { destinationOf } from './choose-destination.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'

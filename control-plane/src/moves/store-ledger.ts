@@ -27,7 +27,7 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
 }
 
 /** Returns the columns of a tenant after a move; undefined if there is no such database any more. */
-async function placeAfter(
+async function locationAfter(
   transaction: Transaction,
   { region: regionId, to: name, toIsolation: isolation }: MoveJob,
 ): Promise<{ isolation?: string; sharedDatabaseId: string | null } | undefined> {
@@ -125,7 +125,7 @@ export function createMoveLedger(database: Database, now: () => Date) {
     /** Records that the home is in its new database. The gateways still hold the requests. @returns the generation */
     recordSwitched: (job: MoveJob, epoch: bigint): Promise<number | undefined> =>
       write(job, epoch, async (transaction) => {
-        const target = await placeAfter(transaction, job)
+        const target = await locationAfter(transaction, job)
         const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
         if (target === undefined || tenant === null) return undefined
         await transaction.operation.updateMany({
@@ -179,7 +179,7 @@ export function createMoveLedger(database: Database, now: () => Date) {
       return job.toIsolation === undefined ? row?.sharedDatabase?.name === job.to : row?.isolation === job.toIsolation
     },
 
-    /** Forgets the images and the subnet of services that the tenant does not use, and that are removed. */
+    /** Deletes the images and the subnet of services that the tenant does not use, and that are removed. */
     releaseServices: (job: MoveJob, epoch: bigint): Promise<void> =>
       write(job, epoch, async (transaction) => {
         const where = { id: job.tenantId, isolation: 'schema-per-tenant' }

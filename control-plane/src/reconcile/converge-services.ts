@@ -11,11 +11,7 @@ type ServiceRun = Pick<
 >
 
 /** Allocates images and subnet, and records them before anything is created from them. @returns the snapshot with both */
-export async function allocateServices(
-  snapshot: Snapshot,
-  run: ServiceRun,
-  signal: AbortSignal,
-): Promise<Snapshot> {
+export async function allocateServices(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
   if (!isDedicated(snapshot)) return snapshot
   return run.observations.observeFailure('Services', () => allocate(snapshot, run, signal))
 }

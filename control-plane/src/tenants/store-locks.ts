@@ -15,13 +15,21 @@ export const inProgress = {
 export type TenantRow = Prisma.TenantGetPayload<{ include: typeof withPlan }>
 
 /** Locks a tenant until the transaction's end, so that no concurrent change invalidates the row that is read here. */
-export async function lockTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
+export async function lockTenant(
+  transaction: Transaction,
+  id: string,
+  ifMatch: number | undefined,
+): Promise<TenantRow> {
   await lock(transaction, `tenant:${id}`)
   return readTenant(transaction, id, ifMatch)
 }
 
 /** Reads a tenant. @throws ControlError TENANT_NOT_FOUND, STALE_ETAG */
-export async function readTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
+export async function readTenant(
+  transaction: Transaction,
+  id: string,
+  ifMatch: number | undefined,
+): Promise<TenantRow> {
   const tenant = await transaction.tenant.findUnique({ where: { id }, include: withPlan })
   if (tenant === null) throw tenantNotFound()
   if (ifMatch !== undefined && ifMatch !== tenant.generation) {
@@ -34,7 +42,11 @@ export async function readTenant(transaction: Transaction, id: string, ifMatch: 
 }
 
 /** Locks a tenant of which no operation is in progress. @throws ControlError as `readTenant` and `rejectUnlessIdle` do */
-export async function lockIdleTenant(transaction: Transaction, id: string, ifMatch: number | undefined): Promise<TenantRow> {
+export async function lockIdleTenant(
+  transaction: Transaction,
+  id: string,
+  ifMatch: number | undefined,
+): Promise<TenantRow> {
   const tenant = await lockTenant(transaction, id, ifMatch)
   await rejectUnlessIdle(transaction, tenant)
   return tenant

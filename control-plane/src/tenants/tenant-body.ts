@@ -219,7 +219,7 @@ function isolationMismatch(
     plan_isolation: expected,
     message:
       `The plan ${plan} has ${expected} in region "${region.id}", but the tenant is ${isolation}, ` +
-      `because a tenant's isolation cannot be changed. ${effect}`,
+      `because a change of plan moves no data. ${effect}`,
   }
 }
 

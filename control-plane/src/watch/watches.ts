@@ -17,7 +17,7 @@ export type PublishedSource = EntrySource<Published>
 /** The senders of all watches. */
 export type Watches = ReturnType<typeof createWatches>
 
-/** What a watcher receives of a tenant: a gateway, a shared runtime, or a tenant's own runtime. */
+/** Kinds of watchers: gateways, shared runtimes, and tenants' own runtimes. */
 type Kind = 'route' | 'manifest' | 'own manifest'
 
 /** Returns the part of an entry. A runtime receives only tenants that it serves. */

@@ -1,5 +1,6 @@
 // All users of a tenant that uses everything at once, and the checks of what they have left.
 import type { Test } from 'tap'
+import type { Platform } from '#test/support/platform.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import type { BusyTenant } from './busy-tenant.ts'
@@ -22,7 +23,7 @@ const minProgress = 8
 /** Reads from the tenant's home, whose schema is `{home}` in the text. */
 export type ReadHome = (text: string) => Promise<Record<string, unknown>[]>
 
-export function homeReader({ platform, id }: BusyTenant, database: string): ReadHome {
+export function homeReader(platform: Platform, { id }: BusyTenant, database: string): ReadHome {
   return (text) => query(platform.postgres.url(database), text.replaceAll('{home}', `"${id}"`))
 }
 
@@ -40,11 +41,16 @@ export type Writers = Awaited<ReturnType<typeof startWriters>>
 /** Starts all users. */
 export async function startUsers(t: Test, tenant: BusyTenant) {
   const channel = await channelFollower(t, tenant)
+  return { channel, ...(await startRequests(t, tenant)) }
+}
+
+/** Starts all users except the one of channels. */
+export async function startRequests(t: Test, tenant: BusyTenant) {
   const writers = await startWriters(t, tenant)
   const reader = await signedReader(t, tenant)
   const calls = functionCaller(t, tenant)
   const messages = webhookSender(t, tenant)
-  return { ...writers, channel, reader, calls, messages, ...groupOf([...writers.all, reader, calls, messages]) }
+  return { ...writers, reader, calls, messages, ...groupOf([...writers.all, reader, calls, messages]) }
 }
 
 function groupOf(all: readonly User<unknown>[]) {

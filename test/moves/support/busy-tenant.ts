@@ -4,8 +4,7 @@ import { randomBytes } from 'node:crypto'
 import { compileSource } from '#examples/functions/compile.ts'
 import { readAll } from '#test/functions/support/assemblyscript.ts'
 import { deployFunction } from '#test/functions/support/deployed.ts'
-import type { Platform } from '#test/support/platform.ts'
-import { request, sql, type Owner } from './platform.ts'
+import { request, sql, type Owner, type ServedPlatform } from './platform.ts'
 
 /** The secret of the webhook function. */
 export const webhookSecret = 'the secret of a webhook'
@@ -35,7 +34,7 @@ const schemas = ['notes', 'orders'].map((name) => ({
 }))
 
 export interface BusyTenant extends Owner {
-  platform: Platform
+  platform: ServedPlatform
   publishableKey: string
   /** The address of the tenant at the gateway. */
   base: string
@@ -55,7 +54,7 @@ interface Init {
 const serverError = 500
 
 /** Creates the tenant with its collections, its bucket and its functions. */
-export async function createBusyTenant(platform: Platform, name: string): Promise<BusyTenant> {
+export async function createBusyTenant(platform: ServedPlatform, name: string): Promise<BusyTenant> {
   const { body } = await platform.call(
     'POST',
     '/v1/tenants',

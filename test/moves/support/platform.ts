@@ -10,6 +10,9 @@ import { until } from '#test/support/until.ts'
 /** The databases between which the tests move homes. */
 export const [first, second] = ['tenantry_homes_1', 'tenantry_homes_2'] as const
 
+/** The part of a platform that its tenants' users need, and the operators who request moves. */
+export type ServedPlatform = Pick<Platform, 'call' | 'tenantCall' | 'gatewayUrl'>
+
 export interface Owner {
   id: string
   name: string
@@ -28,7 +31,7 @@ export async function startMovePlatform(t: Test, settings: PlatformSettings = {}
   return platform
 }
 
-export async function createOwner(platform: Platform, name: string): Promise<Owner> {
+export async function createOwner(platform: ServedPlatform, name: string): Promise<Owner> {
   const { body } = await platform.call(
     'POST',
     '/v1/tenants',
@@ -55,7 +58,7 @@ export async function sql(url: string, text: string, values: unknown[] = []): Pr
   }
 }
 
-export async function request(platform: Platform, owner: Owner, method: string, path: string, body?: unknown) {
+export async function request(platform: ServedPlatform, owner: Owner, method: string, path: string, body?: unknown) {
   const response = await platform.tenantCall(owner.name, method, path, {
     key: owner.key,
     ...(body === undefined ? {} : { body: JSON.stringify(body), type: 'application/json' }),
@@ -74,7 +77,7 @@ const notes = {
 }
 
 /** Gives the tenant a schema with its REST interface, every kind of object of SQL, and a table without a key. */
-export async function fill(platform: Platform, owner: Owner): Promise<void> {
+export async function fill(platform: ServedPlatform, owner: Owner): Promise<void> {
   for (const [path, body] of [
     ['/rest/v1/schemas', notes],
     ['/admin/reload-schemas', {}],
@@ -94,20 +97,20 @@ export async function fill(platform: Platform, owner: Owner): Promise<void> {
 }
 
 /** Returns the name of the database in which the tenant's home is. */
-export async function databaseOf(platform: Platform, { id }: Pick<Owner, 'id'>): Promise<string> {
+export async function databaseOf(platform: ServedPlatform, { id }: Pick<Owner, 'id'>): Promise<string> {
   const { body } = await platform.call('GET', `/v1/tenants/${id}`)
   return new URL(String(body['database_url'])).pathname.slice(1)
 }
 
 /** Requests a move, and waits until its operation has ended. */
-export async function move(platform: Platform, owner: Owner, database: string) {
+export async function move(platform: ServedPlatform, owner: Owner, database: string) {
   const { status, body } = await platform.call('POST', `/v1/tenants/${owner.id}/move`, { database })
   if (status !== 202) throw new Error(JSON.stringify(body))
   return ended(platform, String((body['operation'] as Record<string, unknown>)['id']))
 }
 
 /** Requests the revert of the last move, and waits until its operation has ended. */
-export async function revert(platform: Platform, { id }: Owner) {
+export async function revert(platform: ServedPlatform, { id }: Owner) {
   const { status, body } = await platform.call('POST', `/v1/tenants/${id}/move/revert`)
   if (status !== 202) throw new Error(JSON.stringify(body))
   return ended(platform, String((body['operation'] as Record<string, unknown>)['id']))
@@ -124,7 +127,7 @@ export async function reverseEnded(platform: Platform, owner: Owner, operation: 
   return reason
 }
 
-export async function ended(platform: Platform, operationId: string): Promise<Record<string, unknown>> {
+export async function ended(platform: ServedPlatform, operationId: string): Promise<Record<string, unknown>> {
   let operation: Record<string, unknown> = {}
   await until(async () => {
     operation = (await platform.call('GET', `/v1/operations/${operationId}`).catch(() => ({ body: {} }))).body

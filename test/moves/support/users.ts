@@ -4,9 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { EventReader } from '#test/support/event-reader.ts'
-import type { Platform } from '#test/support/platform.ts'
 import { query } from '#test/support/postgres.ts'
-import { first, request, second, type Owner } from './platform.ts'
+import { first, request, second, type Owner, type ServedPlatform } from './platform.ts'
 
 export interface User<T> {
   /** Writes that were acknowledged so far. */
@@ -43,7 +42,7 @@ export function repeated<T>(t: Test, work: () => Promise<T | undefined>, pause =
 }
 
 /** Creates records through the REST interface. */
-export function restWriter(t: Test, platform: Platform, owner: Owner): User<string> {
+export function restWriter(t: Test, platform: ServedPlatform, owner: Owner): User<string> {
   return repeated(t, async () => {
     const id = randomUUID()
     const { status } = await request(platform, owner, 'POST', '/rest/v1/notes', { id, text: `of ${id}` })
@@ -86,7 +85,7 @@ export function sqlWriter(t: Test, owner: Owner): User<number> {
  */
 export async function eventFollower(
   t: Test,
-  platform: Platform,
+  platform: ServedPlatform,
   owner: Owner,
 ): Promise<{ ids: Set<string>; count: () => number; stop: () => void }> {
   const ids = new Set<string>()

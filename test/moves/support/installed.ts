@@ -1,0 +1,110 @@
+// An installation as `npm start` makes it, whose tenants move into services of their own.
+import { readdir, readFile } from 'node:fs/promises'
+import { setPriority } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { socketPorts, socketUrl } from '#local/process/postgres-socket.ts'
+import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
+import { query } from '#test/support/postgres.ts'
+import type { ReadHome } from './busy-scene.ts'
+import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
+
+/** The priority ("nice") of the process in which the users run. */
+const userPriority = 10
+
+export interface InstalledPlatform extends ServedPlatform {
+  installation: Installation
+}
+
+export async function startInstalled(t: Test, environment: Record<string, string> = {}): Promise<InstalledPlatform> {
+  const installation = await startInstallation({
+    runtimes: 2,
+    // A busy machine may need longer than the default for what a hold does.
+    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000', ...environment },
+  })
+  t.teardown(() => removeInstallation(installation))
+  // The users take the time that the platform leaves: otherwise a move takes minutes on a small machine.
+  setPriority(userPriority)
+  const { controlUrl, gatewayUrl, platformKey } = installation
+  return {
+    installation,
+    gatewayUrl,
+    async call(method, path, body, headers = {}) {
+      const response = await fetch(`${controlUrl}${path}`, {
+        method,
+        headers: {
+          authorization: `Bearer ${platformKey}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      })
+      return {
+        status: response.status,
+        headers: response.headers,
+        body: (await response.json()) as Record<string, unknown>,
+      }
+    },
+    tenantCall(name, method, path, { key, body, type, headers = {} } = {}) {
+      return fetch(`${gatewayUrl}/t/${name}${path}`, {
+        method,
+        headers: {
+          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
+          ...(type === undefined ? {} : { 'content-type': type }),
+          ...headers,
+        },
+        ...(body === undefined ? {} : { body }),
+      })
+    },
+  }
+}
+
+/** Requests another isolation, and waits until the move has ended. */
+export async function isolate(platform: InstalledPlatform, { id }: Owner): Promise<Record<string, unknown>> {
+  return ended(platform, await beginIsolation(platform, id))
+}
+
+/** Requests another isolation. @returns the ID of the operation */
+export async function beginIsolation(platform: InstalledPlatform, id: string): Promise<string> {
+  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { isolation: 'database-per-tenant' })
+  if (status !== 200) throw new Error(JSON.stringify(body))
+  return String((body['operation'] as Record<string, unknown>)['id'])
+}
+
+/** Reads from a home as the tenant's own login, wherever the home is. */
+export const homeOf =
+  ({ id, url }: Owner): ReadHome =>
+  (text) =>
+    sql(url, text.replaceAll('{home}', `"${id}"`))
+
+/** Returns what is left of a tenant's home and files where tenants share a Postgres and runtimes. */
+export async function sharedRemains({ installation }: InstalledPlatform, { id }: Owner): Promise<string[]> {
+  const hex = id.slice(2)
+  const found: string[] = []
+  const url = await sharedServer(installation)
+  for (const sql of [
+    'select slot_name as name from pg_replication_slots',
+    `select rolname as name from pg_roles where rolname like '%${hex}%'`,
+  ])
+    found.push(...(await query(url('postgres'), sql)).map(({ name }) => String(name)))
+  for (const sql of [
+    'select pubname as name from pg_publication',
+    `select nspname as name from pg_namespace where nspname like '%${hex}%'`,
+  ])
+    found.push(...(await query(url('tenantry_homes_1'), sql)).map(({ name }) => String(name)))
+  const files = await readdir(join(installation.data, 'runtime', 'blobs', id)).catch(() => [])
+  return [...found, ...files]
+}
+
+/** Returns what exists of a tenant's own services. */
+export async function ownServices({ installation }: InstalledPlatform, { id }: Owner): Promise<string[]> {
+  const folders = ['networks', 'volumes', 'programs'].map((name) => join(installation.data, 'containers', name))
+  const names = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
+  return names.flat().filter((name) => name.includes(id))
+}
+
+/** Returns the superuser's URLs of the databases that tenants share. */
+async function sharedServer({ data }: Installation): Promise<(database: string) => string> {
+  const password = (await readFile(join(data, 'secrets/postgres-password'), 'utf8')).trim()
+  return (database) => socketUrl({ sockets: join(data, 'sockets'), port: socketPorts.homes, password }, database)
+}
