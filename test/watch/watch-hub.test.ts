@@ -121,14 +121,22 @@ t.test("A tenant's token watches only that tenant, and opens nothing else", asyn
   const [own, other] = await Promise.all([api.create(), api.create()])
   const token = tenantToken(internalToken, own.tenant_id)
   const lines = await follow(t, internalPaths.watchManifests, token)
-  t.match(lines, [{ type: 'put', entry: { tenant_id: own.tenant_id, generation: 1 } }, { type: 'synced' }])
+  t.same(lines, [{ type: 'synced' }], 'a tenant that shares the runtimes of its region has none of its own')
+  const shared = await follow(t, internalPaths.watchManifests, internalToken)
   const headers = { prefer: 'wait=30' }
-  for (const { tenant_id: id } of [other, own])
-    await api.call('PATCH', `/v1/tenants/${id}`, { body: { plan: 'Pro' }, headers })
-  await until(() => lines.some((line) => line.type === 'put' && line.entry.generation === 2), 'the change')
-  await api.call('DELETE', `/v1/tenants/${other.tenant_id}?purge=true`, { headers })
-  await api.call('DELETE', `/v1/tenants/${own.tenant_id}?purge=true`, { headers })
-  await until(() => lines.some(({ type }) => type === 'remove'), 'the removal')
+  await api.call('PATCH', `/v1/tenants/${other.tenant_id}`, { body: { plan: 'Pro' }, headers })
+  const publish = (isolation: string) =>
+    api.sql(
+      `with moved as (update tenants set isolation = '${isolation}' where id = '${own.tenant_id}' returning id)
+       insert into changes (kind, tenant_id, transaction_id)
+       select 'published', id, pg_current_xact_id()::text::bigint from moved`,
+    )
+  await publish('database-per-tenant')
+  await until(() => lines.some((line) => line.type === 'put' && line.entry.tenant_id === own.tenant_id), 'the manifest')
+  const isOver = (all: typeof lines) => all.some((line) => line.type === 'remove' && line.tenant_id === own.tenant_id)
+  await until(() => isOver(shared), 'the end for shared runtimes')
+  await publish('schema-per-tenant')
+  await until(() => isOver(lines), 'the end for its own runtime')
   t.notMatch(JSON.stringify(lines), other.tenant_id, 'nothing about the other tenant')
 
   const rejected: [string, string, string][] = [
