@@ -4,7 +4,8 @@ import t from 'tap'
 import { effort, seed } from '#test/support/effort.ts'
 import { checkFiles, checkWrites, startWriters } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
-import { beginIsolation, homeOf, ownServices, sharedRemains, startInstalled } from './support/installed.ts'
+import { ownServices, sharedRemains, startInstalled } from './support/installed.ts'
+import { beginIsolation, homeOf } from './support/isolation.ts'
 import { ended } from './support/platform.ts'
 
 const kills = effort({ small: 2, full: 100 })

@@ -72,7 +72,7 @@ export function ownServices(job: MoveJob, deps: MoveDeps): Destination {
   }
 }
 
-/** Whether the tenant's own Postgres runs. */
+/** Whether the tenant has a Postgres of its own that runs. @throws MoveError, temporary, if it does not accept sessions */
 async function isRunning(engine: Engine, tenantId: string, signal: AbortSignal): Promise<boolean> {
   const result = await engine
     .exec(tenantId, 'postgres', ['pg_isready', '-q', '-h', '/run/postgresql', '-U', 'postgres'], { signal })
@@ -80,7 +80,9 @@ async function isRunning(engine: Engine, tenantId: string, signal: AbortSignal):
       if (cause instanceof EngineError && cause.code === 'NOT_FOUND') return undefined
       throw cause
     })
-  return result?.code === 0
+  if (result !== undefined && result.code !== 0)
+    throw new MoveError("The tenant's own Postgres does not accept sessions.", { isTemporary: true })
+  return result !== undefined
 }
 
 /** Removes the tenant's files from the shared runtimes, which do not serve it any more. */

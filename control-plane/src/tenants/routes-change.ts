@@ -60,7 +60,9 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       await checkLimits(deps, tenant, change, expectedGeneration)
       return (write) => deps.tenants.update(tenant.id, change, expectedGeneration, write)
     }
-    const isolation = chooseIsolation(body.isolation, tenant.planIsolation, regionOf(deps, tenant))
+    const region = regionOf(deps, tenant)
+    const isolation = chooseIsolation(body.isolation, tenant.planIsolation, region)
+    if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
     const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(tenant.region)
     if (disk !== undefined) checkHostDisk(tenant.region, disk)
     return (write) => deps.tenants.changeIsolation(tenant.id, isolation, expectedGeneration, write)

@@ -6,8 +6,7 @@ import type { Test } from 'tap'
 import { socketPorts, socketUrl } from '#local/process/postgres-socket.ts'
 import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
 import { query } from '#test/support/postgres.ts'
-import type { ReadHome } from './busy-scene.ts'
-import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
+import type { Owner, ServedPlatform } from './platform.ts'
 
 /** The priority ("nice") of the process in which the users run. */
 const userPriority = 10
@@ -58,24 +57,6 @@ export async function startInstalled(t: Test, environment: Record<string, string
     },
   }
 }
-
-/** Requests another isolation, and waits until the move has ended. */
-export async function isolate(platform: InstalledPlatform, { id }: Owner): Promise<Record<string, unknown>> {
-  return ended(platform, await beginIsolation(platform, id))
-}
-
-/** Requests another isolation. @returns the ID of the operation */
-export async function beginIsolation(platform: InstalledPlatform, id: string): Promise<string> {
-  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { isolation: 'database-per-tenant' })
-  if (status !== 200) throw new Error(JSON.stringify(body))
-  return String((body['operation'] as Record<string, unknown>)['id'])
-}
-
-/** Reads from a home as the tenant's own login, wherever the home is. */
-export const homeOf =
-  ({ id, url }: Owner): ReadHome =>
-  (text) =>
-    sql(url, text.replaceAll('{home}', `"${id}"`))
 
 /** Returns what is left of a tenant's home and files where tenants share a Postgres and runtimes. */
 export async function sharedRemains({ installation }: InstalledPlatform, { id }: Owner): Promise<string[]> {

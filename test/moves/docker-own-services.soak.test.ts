@@ -1,0 +1,44 @@
+// A tenant of a region on a Docker Engine moves out of the shared Postgres into containers of its own, while it is used.
+import t from 'tap'
+import { everyObjectSql } from '#test/backups/support/every-object.ts'
+import { startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
+import { createBusyTenant } from './support/busy-tenant.ts'
+import { homeOf, isolate } from './support/isolation.ts'
+import { sql } from './support/platform.ts'
+
+t.test('A tenant moves into containers of its own', { timeout: 1_800_000 }, async (t) => {
+  // A busy machine may need longer than the default for what a hold does.
+  const platform = await startDockerPlatform({ environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' } })
+  t.teardown(() => platform.stop())
+  const tenant = await createBusyTenant(platform, 'ada')
+  await sql(tenant.url, everyObjectSql)
+  const users = await startRequests(t, tenant)
+  await users.untilAllContinue()
+  t.match(await isolate(platform, tenant), {
+    state: 'succeeded',
+    error: null,
+    move: { from: 'tenantry_homes_1', to: 'home', to_isolation: 'database-per-tenant' },
+  })
+  await users.untilAllContinue()
+  await users.stop()
+  t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), {
+    body: { status: 'ready', isolation: 'database-per-tenant' },
+  })
+  const home = homeOf(tenant)
+  const ids = await checkWrites(t, home, users)
+  await checkFiles(t, tenant, users)
+  t.same((await runsOf(t, home)).notes.sort(), ids.sort(), 'each note has run its function once')
+  t.match(await sql(tenant.url, 'select count(*)::int as n from facts'), [{ n: 500 }], 'every kind of object is there')
+  t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+})
+
+/** Returns the number of the tenant's roles and of the replication slots in the region's Postgres. */
+async function sharedRoles({ host, installation }: DockerPlatform, id: string): Promise<string> {
+  const signal = AbortSignal.timeout(30_000)
+  const { containers } = await host.observe({ installation }, signal)
+  const found = containers.find(({ name, labels }) => labels.service === 'postgres' && name.includes('region-local'))
+  const count = `select (select count(*) from pg_roles where rolname like '%${id.slice(2)}%') + (select count(*) from pg_replication_slots)`
+  const psql = ['psql', '-U', 'postgres', '-At', '-c', count]
+  return (await host.exec(found?.name ?? '', psql, { signal })).stdout.trim()
+}

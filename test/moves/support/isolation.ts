@@ -1,0 +1,21 @@
+// Requests that a tenant gets services of its own, and reads its home wherever that is.
+import type { ReadHome } from './busy-scene.ts'
+import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
+
+/** Requests another isolation, and waits until the move has ended. */
+export async function isolate(platform: ServedPlatform, { id }: Owner): Promise<Record<string, unknown>> {
+  return ended(platform, await beginIsolation(platform, id))
+}
+
+/** Requests another isolation. @returns the ID of the operation */
+export async function beginIsolation(platform: ServedPlatform, id: string): Promise<string> {
+  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { isolation: 'database-per-tenant' })
+  if (status !== 200) throw new Error(JSON.stringify(body))
+  return String((body['operation'] as Record<string, unknown>)['id'])
+}
+
+/** Reads from a home as the tenant's own login, wherever the home is. */
+export const homeOf =
+  ({ id, url }: Owner): ReadHome =>
+  (text) =>
+    sql(url, text.replaceAll('{home}', `"${id}"`))
