@@ -1,4 +1,4 @@
-// Copies a home into another database of the same server, from the snapshot at which its replication slot begins.
+// Copies a home into another database, from the snapshot at which its replication slot begins.
 import { dumpFrames, inHomeSnapshot, loadDump, readSharedState, type HomeObjects } from '../backups/index.ts'
 import type { HomeMigration } from '../homes/index.ts'
 import { identifier } from '../platform/identifiers.ts'

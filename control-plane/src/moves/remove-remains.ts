@@ -137,11 +137,3 @@ export async function removeFollowing(
   if (await target.isPresent(signal))
     for (const role of [names.target, names.apply, loaderRole(tenantId)]) await dropLogin(target, role)
 }
-
-/** Whether the database exists. It accepts no connections, and has never had a home, while its creation is not complete. */
-export async function isPresent({ postgresUrl, database }: SharedLocation, signal: AbortSignal): Promise<boolean> {
-  const { rows } = await asAdmin({ postgresUrl, database: 'postgres' }, signal, (client) =>
-    client.query('select 1 from pg_database where datname = $1 and datallowconn', [database]),
-  )
-  return rows.length > 0
-}

@@ -1,4 +1,5 @@
 // A shared database of the region as the destination of a move. The roles of a home exist on the whole server.
+import { asAdmin, type SharedLocation } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
 import { superuserOf } from '../regions/index.ts'
 import type { Destination } from './destination.ts'
@@ -6,7 +7,6 @@ import type { MoveLocation } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { regionOf } from './move-regions.ts'
 import type { MoveJob } from './move.ts'
-import { isPresent } from './remove-remains.ts'
 
 /** Returns the destination. */
 export function sharedDatabase(job: MoveJob, deps: MoveDeps): Destination {
@@ -35,4 +35,12 @@ export function sharedLocation(job: MoveJob, database: string, deps: Pick<MoveDe
 /** Returns the server of the homes in a shared database of the move's region. */
 export function homeIn(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>) {
   return regionOf(job, deps).home({ id: job.tenantId, isolation: 'schema-per-tenant', database })
+}
+
+/** Whether the database exists. It accepts no connections, and has never had a home, while its creation is not complete. */
+async function isPresent({ postgresUrl, database }: SharedLocation, signal: AbortSignal): Promise<boolean> {
+  const { rows } = await asAdmin({ postgresUrl, database: 'postgres' }, signal, (client) =>
+    client.query('select 1 from pg_database where datname = $1 and datallowconn', [database]),
+  )
+  return rows.length > 0
 }
