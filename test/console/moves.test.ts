@@ -43,6 +43,13 @@ t.test('A home moves to a selected database, and returns', async (t) => {
   await card.getByText(/^to tenantry_homes_1; the time for it ends in \d+ minutes$/).waitFor()
   t.match(await tenantBody(ben), { status: 'ready', database_url: new RegExp(`/${second}$`) })
 
+  await press(page, 'Move to its own services')
+  await page.getByRole('dialog', { name: 'Give ben services of its own?' }).waitFor()
+  t.same(await seriousViolations(page), [])
+  await press(page, 'Start the move')
+  await page.getByText('Invalid isolation "database-per-tenant" in the region "local"').waitFor()
+  await press(page, 'Cancel')
+
   await press(page, 'Move the home')
   await dialog.getByText('The last move cannot be reverted any more.').waitFor()
   t.same(await dialog.getByRole('option').allTextContents(), [

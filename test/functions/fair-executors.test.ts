@@ -6,6 +6,7 @@ import t from 'tap'
 import { startRuntime, type TestTenant } from '#test/support/runtime.ts'
 import { until } from '#test/support/until.ts'
 import { deployFunction, invoke, moduleProcessesOf } from './support/deployed.ts'
+import { compileHostCaller } from './support/host-caller.ts'
 import { command, forever } from './support/wasm.ts'
 
 const endless = command({ code: forever })
@@ -34,6 +35,25 @@ function hasLowestPriority(pid: number): boolean {
 
 const records = (tenant: TestTenant) =>
   tenant.rows('select status, error_message from function_invocations order by timestamp')
+
+t.test('A run that waits keeps its priority', { timeout: 60_000 }, async (t) => {
+  const runtime = await startRuntime(t)
+  const tenant = await runtime.addTenant({ name: 'waiting' })
+  await deployFunction(tenant, { name: 'host-caller', wasm: await compileHostCaller() })
+  const waiting = tenant.request('POST', '/functions/v1/invoke/host-caller', {
+    as: 'ada',
+    body: ['query', 'select pg_sleep(3)', '', ''].join('\u001e'),
+    headers: { 'content-type': 'text/plain' },
+  })
+  const priorities = new Set<boolean>()
+  const watching = setInterval(() => {
+    void moduleProcessesOf(process.pid).then((pids) => pids.forEach((pid) => priorities.add(hasLowestPriority(pid))))
+  }, 100)
+  const { status, text } = await waiting
+  clearInterval(watching)
+  t.equal(status, 200, text)
+  t.same([...priorities], [false])
+})
 
 t.test('Four tenants with four endless functions each do not delay a neighbour', { timeout: 120_000 }, async (t) => {
   const runtime = await startRuntime(t)

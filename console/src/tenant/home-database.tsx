@@ -1,4 +1,5 @@
-// The shared database of a tenant's home: the last move, its progress and its revert, and the begin of another one.
+// The shared database of a tenant's home: the last move, its progress and its revert, and the begin of another one, also into
+// services of the tenant's own.
 import { useState } from 'preact/hooks'
 import type { Operation, Paged } from '../api/types.ts'
 import { useLoad } from '../api/use-load.ts'
@@ -6,7 +7,7 @@ import { useNow } from '../format/times.ts'
 import { Age, Badge, Card, Facts } from '../parts/basics.tsx'
 import { ErrorBox } from '../parts/feedback.tsx'
 import { useIsAdmin } from '../session.ts'
-import { MoveHome, RevertMove } from './move-dialogs.tsx'
+import { MoveHome, MoveToOwnServices, RevertMove } from './move-dialogs.tsx'
 import { MoveProgress } from './move-progress.tsx'
 import type { TabProps } from './tab-props.ts'
 
@@ -16,7 +17,7 @@ type Operations = Paged & { operations: Operation[] }
 export function HomeDatabase({ tenant, reload }: TabProps) {
   const isAdmin = useIsAdmin()
   const now = useNow()
-  const [dialog, setDialog] = useState<'move' | 'revert' | undefined>(undefined)
+  const [dialog, setDialog] = useState<'move' | 'isolate' | 'revert' | undefined>(undefined)
   const live = { tenant: tenant.tenant_id }
   const path = `/v1/operations?tenant_id=${encodeURIComponent(tenant.tenant_id)}&kind=move&order=newest&limit=1`
   const moves = useLoad<Operations>(path, live)
@@ -44,6 +45,9 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
             <button type="button" class="button" onClick={() => setDialog('move')}>
               Move the home
             </button>
+            <button type="button" class="button" onClick={() => setDialog('isolate')}>
+              Move to its own services
+            </button>
             {revertible !== undefined && (
               <button type="button" class="button" onClick={() => setDialog('revert')}>
                 Revert the move
@@ -68,6 +72,14 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
         <MoveHome
           tenant={tenant}
           database={database}
+          endsRevert={revertible !== undefined}
+          onDone={changed}
+          onClose={close}
+        />
+      )}
+      {dialog === 'isolate' && (
+        <MoveToOwnServices
+          tenant={tenant}
           endsRevert={revertible !== undefined}
           onDone={changed}
           onClose={close}

@@ -1,4 +1,4 @@
-// The dialogs that move a tenant's home to another shared database, and back.
+// The dialogs that move a tenant's home to another shared database and back, or into services of its own.
 import { useState } from 'preact/hooks'
 import { call } from '../api/client.ts'
 import type { Operation, SharedDatabase, Tenant } from '../api/types.ts'
@@ -23,7 +23,8 @@ interface MoveHomeProps extends MoveProps {
   endsRevert: boolean
 }
 
-const pathOf = ({ tenant_id: id }: Tenant) => `/v1/tenants/${encodeURIComponent(id)}/move`
+const tenantPath = ({ tenant_id: id }: Tenant) => `/v1/tenants/${encodeURIComponent(id)}`
+const pathOf = (tenant: Tenant) => `${tenantPath(tenant)}/move`
 
 /** Moves the home to a database that the operator selects, or names if the session may not list them. */
 export function MoveHome(props: MoveHomeProps) {
@@ -123,6 +124,33 @@ export function RevertMove({ tenant, move: { from, to }, onDone, onClose }: Reve
         The home leaves <code>{to}</code>, with everything that the tenant has written since the move. Its requests wait
         for some seconds, and SQL sessions end. You cannot revert the revert.
       </p>
+    </Confirm>
+  )
+}
+
+interface IsolateProps extends MoveProps {
+  /** Whether the last move can be reverted until this one begins. */
+  endsRevert: boolean
+}
+
+/** Gives the tenant a Postgres and a runtime of its own, after a confirmation. */
+export function MoveToOwnServices({ tenant, endsRevert, onDone, onClose }: IsolateProps) {
+  return (
+    <Confirm
+      title={`Give ${tenant.name} services of its own?`}
+      submit={['Start the move', 'Starting …']}
+      onClose={onClose}
+      onConfirm={async () => {
+        await call('PATCH', tenantPath(tenant), { body: { isolation: 'database-per-tenant' } })
+        onDone()
+      }}
+    >
+      <p>
+        The tenant gets a Postgres and a runtime of its own. It is served meanwhile; its requests wait for some seconds
+        at the end. Keys, files and URL stay. SQL sessions end, and the name of the database in its{' '}
+        <code>database_url</code> changes. You cannot revert this move.
+      </p>
+      {endsRevert && <p>The last move cannot be reverted any more.</p>}
     </Confirm>
   )
 }

@@ -12,6 +12,11 @@ interface Upload {
   sent: number
 }
 
+const megabyte = 1_000_000
+
+/** The bytes that all bodies begin with. Hundreds of copies would take the machine's memory from the platform. */
+const filler = Buffer.alloc(20 * megabyte, ' ')
+
 /** Opens a POST with a body that never ends. */
 function openPost(scene: Scene, { url }: Tenant, n: number, upload: Upload): RawConnection {
   const { port, pathname, host } = new URL(url)
@@ -27,7 +32,7 @@ function openPost(scene: Scene, { url }: Tenant, n: number, upload: Upload): Raw
     Number(port),
     `POST ${pathname}${upload.path} HTTP/1.1\r\n${head.join('')}\r\n`,
   )
-  if (upload.sent > 0) connection.socket.write(Buffer.alloc(upload.sent, ' '))
+  if (upload.sent > 0) connection.socket.write(filler.subarray(0, upload.sent))
   const drip = setInterval(() => {
     if (connection.socket.writable && !connection.socket.writableNeedDrain) connection.socket.write(' ')
   }, 500)
@@ -40,8 +45,6 @@ async function holdPosts(scene: Scene, count: number, upload: Upload, addresses 
   const connections = Array.from({ length: count }, (_, n) => openPost(scene, scene.attacker, n % addresses, upload))
   return watchConnections(scene, connections)
 }
-
-const megabyte = 1_000_000
 
 /** Lengths of bodies whose memory together is almost the share of a tenant: twice 20 MB, and ever smaller ones. */
 const fillingLengths = [

@@ -86,6 +86,8 @@ const maxReusedMemoryBytes = 64 * 1024 * 1024
 const tickMicroseconds = 10_000
 /** The lowest priority of Linux. */
 const lowestPriority = 19
+/** Microseconds of CPU time after which work may continue at the lowest priority. */
+const muchCpuMicroseconds = 250_000
 /** Longest text of Node's standard error that is reported. A module can't write to it. */
 const maxStderrLength = 2_000
 
@@ -126,6 +128,8 @@ export class Executor {
   #onLog: Run['onLog'] | undefined
   /** Calls of the current run. */
   #calls: RunCalls | undefined
+  /** Identity of the current run or compilation; undefined if there is none. */
+  #work: object | undefined
   /** CPU time that the process has reported, in microseconds. */
   #cpu = 0
   /** CPU time at the start of the current work, in microseconds. */
@@ -198,9 +202,16 @@ export class Executor {
     })
   }
 
-  /** Gives the process the lowest priority, so that shorter runs are not delayed by it. */
-  lowerPriority(): void {
-    if (this.#hasLowPriority) return
+  /**
+   * Gives the process the lowest priority if its work has used much CPU time, so that shorter runs are not delayed by it. Work
+   * that waits, for a database or for its turn on a busy machine, keeps its priority.
+   */
+  async lowerPriority(): Promise<void> {
+    const work = this.#work
+    if (this.#hasLowPriority || work === undefined) return
+    const { cpuMicroseconds } = await this.#usage()
+    // The work may have ended meanwhile. The next one begins with the usual priority.
+    if (cpuMicroseconds < muchCpuMicroseconds || this.#work !== work) return
     this.#hasLowPriority = trySetPriority(this.pid, lowestPriority)
   }
 
@@ -302,6 +313,7 @@ export class Executor {
   /** Runs work with a deadline, at which it reads the process' usage and then kills it. @throws ExecutorEnded */
   async #withDeadline<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
     this.#cpuBefore = this.#cpu
+    this.#work = {}
     const timer = setTimeout(() => this.stop({ kind: 'timeout' }), milliseconds)
     try {
       return await work()
@@ -316,6 +328,7 @@ export class Executor {
       )
     } finally {
       clearTimeout(timer)
+      this.#work = undefined
       // Work may end just before the process is killed. The process must not begin another one.
       if (this.#ending !== undefined) this.kill()
     }

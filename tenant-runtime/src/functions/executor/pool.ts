@@ -29,7 +29,7 @@ export function executorsFor(runtimes: number): number {
 
 /** Interval at which the runs in progress are checked. */
 const checkMilliseconds = 250
-/** Milliseconds after which a run continues at the lowest priority. */
+/** Milliseconds after which a run that has used much CPU time continues at the lowest priority. */
 const longMilliseconds = 1_000
 
 interface OwnedExecutor {

@@ -93,9 +93,9 @@ export class PoolTurn implements Turn {
     this.#executor?.stop({ kind: 'stopped', reason })
   }
 
-  /** Lets the run continue at the lowest priority. */
+  /** Lets the run continue at the lowest priority if it has used much CPU time. */
   lowerPriority(): void {
-    this.#executor?.lowerPriority()
+    void this.#executor?.lowerPriority()
   }
 
   leave(): void {
