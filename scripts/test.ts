@@ -8,7 +8,7 @@ import { runFiles, sumOf, type Totals } from './test-files.ts'
 /** Files that run side by side. More than these take longer, because they use both cores of a small machine anyway. */
 const parallel = 3
 /** More failed files than these are not a matter of load. */
-const maxRepeated = 3
+const maxRepeated = 8
 
 /** Texts in the test files that need a Docker Engine. */
 const engineUses = [

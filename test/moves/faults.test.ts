@@ -22,8 +22,8 @@ import {
   startMovePlatform,
 } from './support/platform.ts'
 
-/** The small run takes every fourth failpoint. The seed chooses which. */
-const stride = effort({ small: 4, full: 1 })
+/** The small run takes every eighth failpoint. The seed chooses which. */
+const stride = effort({ small: 8, full: 1 })
 const killed = moveFailpointNames.filter((_, at) => at % stride === seed % stride)
 
 t.test('A move that ends early', { timeout: 900_000 }, async (t) => {
