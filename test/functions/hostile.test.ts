@@ -23,6 +23,9 @@ const maxMemory = 16 * megabyte
  */
 const lanes = 3
 const rounds = effort({ small: 1, full: 20 })
+/** The small run takes every second module. The seed chooses which. */
+const stride = effort({ small: 2, full: 1 })
+const chosen = hostile.filter((_, at) => at % stride === seed % stride)
 
 /** Returns a process's peak memory, and the memory that counts against its limit, in bytes. */
 async function memoryOf(pid: number): Promise<{ peak: number; data: number }> {
@@ -94,7 +97,7 @@ t.test('A corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
     const watch = new MemoryWatch()
     t.teardown(() => watch.end())
     for (let round = 1; round <= rounds; round++) {
-      const remaining = [...hostile]
+      const remaining = [...chosen]
       await Promise.all(
         Array.from({ length: lanes }, async (_, lane) => {
           for (let next = remaining.shift(); next !== undefined; next = remaining.shift()) {
@@ -127,7 +130,7 @@ t.test('A corpus of hostile modules', { timeout: 3_600_000 }, async (t) => {
   )
   const inMedian = `${median(overruns).toFixed(0)} ms beyond the deadline in the median`
   const times = `${overruns.length} stopped, ${inMedian}, ${Math.max(...overruns).toFixed(0)} ms at most`
-  t.comment(`${rounds} rounds of ${hostile.length}: ${times}; ${Math.round(peak / megabyte)} MB`)
+  t.comment(`${rounds} rounds of ${chosen.length}: ${times}; ${Math.round(peak / megabyte)} MB`)
   if (rounds > 1) t.ok(median(overruns) <= 250, times)
 })
 
