@@ -115,7 +115,8 @@ const elsewhere: Record<string, string> = {
   'docs/backups.md#3': roundTrip,
   'docs/backups.md#4': roundTrip,
   'docs/backups.md#5': roundTrip,
-  'docs/backups.md#6': 'test/backups/docker-convert.soak.test.ts restores into the other isolation model on a Docker Engine',
+  'docs/backups.md#6':
+    'test/backups/docker-convert.soak.test.ts restores into the other isolation model on a Docker Engine',
   'docs/backups.md#7': pointInTime,
   'docs/backups.md#8': pointInTime,
   'docs/reliability.md#1': 'it runs every test file, this one among them',

@@ -78,12 +78,7 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
         />
       )}
       {dialog === 'isolate' && (
-        <MoveToOwnServices
-          tenant={tenant}
-          endsRevert={revertible !== undefined}
-          onDone={changed}
-          onClose={close}
-        />
+        <MoveToOwnServices tenant={tenant} endsRevert={revertible !== undefined} onDone={changed} onClose={close} />
       )}
       {dialog === 'revert' && revertible !== undefined && (
         <RevertMove tenant={tenant} move={revertible} onDone={changed} onClose={close} />

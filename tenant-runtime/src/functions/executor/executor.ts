@@ -22,6 +22,7 @@ import {
   type Reply,
   type Request,
 } from './protocol.ts'
+import { noUsage, readUsage, type Usage } from './process-usage.ts'
 import { RunCalls, rejectCall, type CallHandler } from './run-calls.ts'
 
 /** A module that executors can run. */
@@ -82,22 +83,12 @@ const startMilliseconds = 10_000
 const defaultMemoryBytes = 128 * 1024 * 1024
 /** Largest memory in bytes after which the executor is reused. V8 may retain a larger one, which limits the next run. */
 const maxReusedMemoryBytes = 64 * 1024 * 1024
-/** Microseconds of a clock tick of Linux, on every machine on which Node runs. */
-const tickMicroseconds = 10_000
 /** The lowest priority of Linux. */
 const lowestPriority = 19
 /** Microseconds of CPU time after which work may continue at the lowest priority. */
 const muchCpuMicroseconds = 250_000
 /** Longest text of Node's standard error that is reported. A module can't write to it. */
 const maxStderrLength = 2_000
-
-/** Usage of a process so far. */
-interface Usage {
-  memoryPeak: number
-  cpuMicroseconds: number
-}
-
-const noUsage: Usage = { memoryPeak: 0, cpuMicroseconds: 0 }
 
 class ExecutorEnded extends Error {
   readonly outcome: Failure
@@ -336,18 +327,8 @@ export class Executor {
 
   /** Reads the process' peak memory, and its CPU time for the current work. */
   async #usage(): Promise<Usage> {
-    const read = (name: string) => readFile(`/proc/${this.pid ?? 0}/${name}`, 'utf8').catch(() => '')
-    const [status, stat] = await Promise.all([read('status'), read('stat')])
-    // The name of the process may contain any character. Numbers follow it; the 12th and 13th are clock ticks.
-    const [user = 0, system = 0] = stat
-      .slice(stat.lastIndexOf(')') + 2)
-      .split(' ')
-      .slice(11, 13)
-      .map(Number)
-    return {
-      memoryPeak: Number(/^VmHWM:\s+(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024,
-      cpuMicroseconds: Math.max(0, (user + system) * tickMicroseconds - this.#cpuBefore),
-    }
+    const { memoryPeak, cpuMicroseconds } = await readUsage(this.pid)
+    return { memoryPeak, cpuMicroseconds: Math.max(0, cpuMicroseconds - this.#cpuBefore) }
   }
 
   #request(head: Request, bytes: Uint8Array): Promise<Frame<Reply>> {
