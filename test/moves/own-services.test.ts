@@ -9,7 +9,7 @@ import { ownServices, sharedRemains, startInstalled } from './support/installed.
 import { beginIsolation, homeOf, isolate } from './support/isolation.ts'
 import { createOwner, ended, sql } from './support/platform.ts'
 
-t.test('A tenant moves into services of its own', { timeout: 3_600_000 }, async (t) => {
+t.test('A tenant moves into services of its own', { timeout: 1_800_000 }, async (t) => {
   const platform = await startInstalled(t)
   const isolationOf = async (id: string) => (await platform.call('GET', `/v1/tenants/${id}`)).body['isolation']
 
@@ -99,9 +99,9 @@ t.test('A tenant moves into services of its own', { timeout: 3_600_000 }, async 
     t.match(await change({ isolation: 'cluster-per-tenant' }), { status: 422, body: { code: 'UNSUPPORTED_ISOLATION' } })
     t.match(await change({ isolation: 'schema-per-tenant' }), { status: 409, body: { code: 'SAME_ISOLATION' } })
     t.match(await change({ isolation: 'none' }), { status: 400 })
+    t.match(await change({ isolation: 'database-per-tenant' }, { 'if-match': '"7"' }), { status: 412 })
     t.match(await change({ backup_schedule: '0 3 * * *' }, { prefer: 'wait=30' }), { status: 200 })
     const unsaved = await change({ isolation: 'database-per-tenant' })
     t.match(unsaved, { status: 422, body: { code: 'BACKUPS_OFF' } }, 'a schedule that could not be followed')
-    t.match(await change({ isolation: 'database-per-tenant' }, { 'if-match': '"7"' }), { status: 412 })
   })
 })

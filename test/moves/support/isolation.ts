@@ -2,9 +2,12 @@
 import type { ReadHome } from './busy-scene.ts'
 import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
 
+/** The start of the services alone takes minutes on a machine on which other tests run. */
+const moveMilliseconds = 600_000
+
 /** Requests another isolation, and waits until the move has ended. */
 export async function isolate(platform: ServedPlatform, { id }: Owner): Promise<Record<string, unknown>> {
-  return ended(platform, await beginIsolation(platform, id))
+  return ended(platform, await beginIsolation(platform, id), moveMilliseconds)
 }
 
 /** Requests another isolation. @returns the ID of the operation */

@@ -1,11 +1,15 @@
 // A platform whose Postgres can move homes, and tenants with every kind of data.
 import { randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
 import { startPlatform, type Platform, type PlatformSettings } from '#test/support/platform.ts'
 import { query } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
+
+/** A pause between two polls, which leaves the machine to the move. */
+const pollMilliseconds = 100
 
 /** The databases between which the tests move homes. */
 export const [first, second] = ['tenantry_homes_1', 'tenantry_homes_2'] as const
@@ -127,12 +131,22 @@ export async function reverseEnded(platform: Platform, owner: Owner, operation: 
   return reason
 }
 
-export async function ended(platform: ServedPlatform, operationId: string): Promise<Record<string, unknown>> {
+export async function ended(
+  platform: ServedPlatform,
+  operationId: string,
+  milliseconds?: number,
+): Promise<Record<string, unknown>> {
   let operation: Record<string, unknown> = {}
-  await until(async () => {
-    operation = (await platform.call('GET', `/v1/operations/${operationId}`).catch(() => ({ body: {} }))).body
-    return operation['finished'] != null
-  })
+  await until(
+    async () => {
+      operation = (await platform.call('GET', `/v1/operations/${operationId}`).catch(() => ({ body: {} }))).body
+      if (operation['finished'] != null) return true
+      await sleep(pollMilliseconds)
+      return false
+    },
+    `the end of the operation ${operationId}`,
+    milliseconds,
+  )
   return operation
 }
 
