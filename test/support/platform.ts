@@ -7,6 +7,7 @@ import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promi
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
+import { operatorCalls, tenantCalls, type OperatorCall, type TenantCaller } from './platform-calls.ts'
 import type { MovedClock } from './moved-clock.ts'
 import { freePort, query, startPostgres, type TestPostgres } from './postgres.ts'
 import { inheritedEnvironment } from './service-environment.ts'
@@ -50,22 +51,12 @@ export interface Platform {
   /** Kills the runtime with SIGKILL, starts it again and waits until it responds. */
   restartRuntime(): Promise<void>
   /** Calls the operators' API with the first platform key. */
-  call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<ApiResponse>
+  call: OperatorCall
   /** Calls a tenant's URL. */
-  tenantCall(name: string, method: string, path: string, init?: TenantCall): Promise<Response>
+  tenantCall: TenantCaller
   /** The output of all services. */
   output(): string
   stop(): Promise<void>
-}
-
-export interface TenantCall {
-  key?: string
-  body?: Uint8Array | string
-  type?: string
-  /** Further headers. */
-  headers?: Record<string, string>
-  /** Number of the gateway; the first is 0. */
-  gateway?: number
 }
 
 export interface PlatformSettings {
@@ -87,11 +78,6 @@ export interface PlatformSettings {
   linkToPostgres?: (port: number) => Promise<number>
   /** Whether the first gateway is the Postgres proxy that tenants' `database_url` names. */
   hasPostgresProxy?: boolean
-}
-
-export interface ApiResponse {
-  status: number
-  body: Record<string, unknown>
 }
 
 const homesDatabase = 'tenantry_homes_1'
@@ -253,29 +239,8 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
       await runningRuntime.exited
       runningRuntime = await startRuntime()
     },
-    async call(method, path, body, headers = {}) {
-      const response = await fetch(`${controlUrl}${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${platformKey}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      const text = await response.text()
-      return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
-    },
-    tenantCall: (name, method, path, { key, body, type, headers, gateway = 0 } = {}) =>
-      fetch(`${gatewayUrls[gateway] ?? gatewayUrl}/t/${name}${path}`, {
-        method,
-        headers: {
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-          ...(type === undefined ? {} : { 'content-type': type }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body }),
-      }),
+    call: operatorCalls(controlUrl, platformKey),
+    tenantCall: tenantCalls([gatewayUrl, ...gatewayUrls.slice(1)]),
     output: () => services.map((service) => service.output()).join(''),
     stop,
   }

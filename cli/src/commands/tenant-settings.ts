@@ -8,6 +8,8 @@ import { usageError } from '../terminal/exit-codes.ts'
 /** The word that resets a setting. */
 const reset = 'default'
 
+const driftPolicies = ['repair', 'report', 'ignore'] as const
+
 /** Adds an option for each setting. */
 export function addSettings(command: Command): Command {
   return command
@@ -26,17 +28,13 @@ export function addSettings(command: Command): Command {
 
 /** Reads the settings of a command. @throws CommandError if a value is not valid or there is none */
 export function readSettings(call: Call): TenantChange {
-  const driftPolicy = call.text('driftPolicy')
-  const policy = (['repair', 'report', 'ignore'] as const).find((one) => one === driftPolicy)
-  if (driftPolicy !== undefined && policy === undefined)
-    throw usageError(`Invalid drift policy "${driftPolicy.slice(0, 100)}". Allowed: repair, report, ignore.`)
   const change: TenantChange = {
     ...readJson(call.text('set')),
     ...given('name', call.text('name')),
     ...given('plan', call.text('plan')),
-    ...given('isolation', isolation(call.text('isolation'))),
+    ...given('isolation', oneOf('isolation', call.text('isolation'), isolations)),
     ...given('suspend_reason', orReset(call.text('suspendReason'))),
-    ...given('drift_policy', policy),
+    ...given('drift_policy', oneOf('drift policy', call.text('driftPolicy'), driftPolicies)),
     ...given('pause_after_seconds', numberOrReset(call, 'pauseAfter')),
     ...given('backup_schedule', orReset(call.text('backupSchedule'))),
     ...given('backups_kept', call.integer('backupsKept', 1, 365)),
@@ -47,12 +45,15 @@ export function readSettings(call: Call): TenantChange {
   return change
 }
 
-/** Reads the isolation, of which the API decides whether a move leads there. @throws CommandError for another word */
-function isolation(text: string | undefined): TenantChange['isolation'] {
+/** Reads a setting that has one of some words. @throws CommandError for another word */
+function oneOf<Word extends string>(
+  what: string,
+  text: string | undefined,
+  allowed: readonly Word[],
+): Word | undefined {
   if (text === undefined) return undefined
-  const found = isolations.find((one) => one === text)
-  if (found === undefined)
-    throw usageError(`Invalid isolation "${text.slice(0, 100)}". Allowed: ${isolations.join(', ')}.`)
+  const found = allowed.find((one) => one === text)
+  if (found === undefined) throw usageError(`Invalid ${what} "${text.slice(0, 100)}". Allowed: ${allowed.join(', ')}.`)
   return found
 }
 

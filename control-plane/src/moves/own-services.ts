@@ -1,9 +1,8 @@
 // A Postgres and a runtime of the tenant's own as the destination of a move. They run before the switch, with an empty
 // database, and no watch sends the tenant to that runtime before its isolation changes.
-import { asAdmin, blobsOf, containerServer, type HomeLocation } from '../backups/index.ts'
+import { blobsOf, containerServer, createRoles, type HomeLocation } from '../backups/index.ts'
 import { EngineError, type Engine } from '../engines/index.ts'
-import { createHomeSql, dedicatedDatabase, homeConnectionLimits, newVerifiers } from '../homes/index.ts'
-import { identifier } from '../platform/identifiers.ts'
+import { dedicatedDatabase } from '../homes/index.ts'
 import { startServices, type Snapshot } from '../reconcile/index.ts'
 import { componentServices } from '../stacks/index.ts'
 import { FileCopy, rejectOtherStore } from './copy-files.ts'
@@ -52,8 +51,7 @@ export function ownServices(job: MoveJob, deps: MoveDeps): Destination {
       const run = { ...deps, store: deps.services, region }
       await startServices(wanted, run, signal)
       await rejectOtherStore(home, signal)
-      const roles = createHomeSql(id, newVerifiers(passwordsOf(tenant)), homeConnectionLimits)
-      await asAdmin(location, signal, (client) => client.query(`${roles};\ndrop schema ${identifier(id)}`))
+      await createRoles(tenant, { location, home: region.home(wanted) }, signal)
     },
 
     copyFiles: (signal) => FileCopy.open(deps.runtimeFiles(sharedRuntimes, id), home, deps, signal),
@@ -98,9 +96,4 @@ async function removeSharedFiles(
       await clock.sleep(pollMilliseconds, bounded)
     await probe.removeData(url, tenantId, signal)
   }
-}
-
-function passwordsOf({ secrets }: Pick<Snapshot, 'secrets'>) {
-  const newest = (kind: 'runtime_password' | 'ddl_password' | 'admin_password') => secrets[kind][0] ?? ''
-  return { runtime: newest('runtime_password'), ddl: newest('ddl_password'), admin: newest('admin_password') }
 }

@@ -26,7 +26,7 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
     : []
 }
 
-/** Returns the columns of a tenant after a move; undefined if there is no such database any more. */
+/** Returns the columns of a tenant after a move; undefined if the database does not exist any more. */
 async function locationAfter(
   transaction: Transaction,
   { region: regionId, to: name, toIsolation: isolation }: MoveJob,

@@ -5,7 +5,8 @@ import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { hasCluster, isDedicated, type Region } from './region.ts'
 
-type ServiceRun = Pick<
+/** The part of a reconciliation that concerns a tenant's own services. */
+export type ServiceRun = Pick<
   Reconciliation,
   'store' | 'region' | 'failpoint' | 'clock' | 'epoch' | 'rejectedSubnets' | 'observations'
 >

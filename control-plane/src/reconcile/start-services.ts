@@ -1,21 +1,19 @@
 // Starts services of a tenant's own for a tenant that shares those of its region, which a move gives it.
 import { EngineError } from '../engines/index.ts'
-import { allocateServices, convergeServices } from './converge-services.ts'
+import { allocateServices, convergeServices, type ServiceRun } from './converge-services.ts'
 import { Observations } from './observations.ts'
-import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
 const maxSubnets = 5
 
-type ServiceRun = Pick<Reconciliation, 'store' | 'region' | 'failpoint' | 'clock' | 'epoch'>
+type StartRun = Omit<ServiceRun, 'rejectedSubnets' | 'observations'>
 
 /**
- * Starts the services with an empty database. No runtime serves the tenant from them before its isolation changes.
+ * Starts the services, and waits for Postgres. No runtime serves the tenant from them before its isolation changes.
  * @param tenant the tenant as it will be
- * @returns the tenant with the images and the subnet of its services
  * @throws EngineError
  */
-export async function startServices(tenant: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
+export async function startServices(tenant: Snapshot, run: StartRun, signal: AbortSignal): Promise<void> {
   const rejectedSubnets = new Map<string, number>()
   const whole = { ...run, rejectedSubnets, observations: new Observations(run.clock) }
   let allocated = tenant
@@ -29,6 +27,4 @@ export async function startServices(tenant: Snapshot, run: ServiceRun, signal: A
     }
   }
   await run.region.awaitDatabase(allocated, signal)
-  await run.region.home(allocated).prepare(() => undefined)
-  return allocated
 }

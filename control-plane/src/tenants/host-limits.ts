@@ -2,6 +2,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { HostInfo, Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
+import type { Isolation } from '../stacks/index.ts'
 import type { SizeChanges } from './tenant-write.ts'
 
 /** Checks limits. @throws ControlError LIMITS_BEYOND_HOST that names the first violation */
@@ -53,6 +54,15 @@ export function hostDiskReader({ engineOf, clock, now }: HostDiskDeps): (region:
     )
     known.set(region, { disk, until: now().getTime() + freshMilliseconds })
     return disk
+  }
+}
+
+/** Creates the check that a region's host has disk space for a tenant of an isolation model. @throws ControlError HOST_DISK_FULL */
+export function hostDiskCheck(deps: HostDiskDeps): (region: string, isolation: Isolation) => Promise<void> {
+  const read = hostDiskReader(deps)
+  return async (region, isolation) => {
+    const disk = isolation === 'schema-per-tenant' ? undefined : await read(region)
+    if (disk !== undefined) checkHostDisk(region, disk)
   }
 }
 

@@ -11,7 +11,7 @@ import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { chooseIsolation } from './choose-isolation.ts'
-import { checkHostDisk, checkHostLimits, hostDiskReader } from './host-limits.ts'
+import { checkHostLimits, hostDiskCheck } from './host-limits.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, regionOf } from './lookup.ts'
@@ -47,7 +47,7 @@ const backupFields = [
 /** Adds the routes that change and delete a tenant (specification, section 4.4). */
 export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
   const present = (write: TenantWrite) => toChangedTenant(deps, write)
-  const hostDisk = hostDiskReader(deps)
+  const checkDisk = hostDiskCheck(deps)
 
   /** Checks what plans and the host allow, and returns the write. @throws ControlError */
   async function checkedWrite(
@@ -63,8 +63,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     const region = regionOf(deps, tenant)
     const isolation = chooseIsolation(body.isolation, tenant.planIsolation, region)
     if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
-    const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(tenant.region)
-    if (disk !== undefined) checkHostDisk(tenant.region, disk)
+    await checkDisk(tenant.region, isolation)
     return (write) => deps.tenants.changeIsolation(tenant.id, isolation, expectedGeneration, write)
   }
 

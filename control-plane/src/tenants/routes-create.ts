@@ -11,7 +11,7 @@ import type { Api } from '../http/api.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
-import { checkHostDisk, hostDiskReader } from './host-limits.ts'
+import { hostDiskCheck } from './host-limits.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
 import { OwnRateBody } from './tenant-change-body.ts'
@@ -50,7 +50,7 @@ export interface CreateTenantDeps extends ResponseDeps, WaitDeps {
 
 /** Adds `POST /v1/tenants` (specification, section 4.4). */
 export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
-  const hostDisk = hostDiskReader(deps)
+  const checkDisk = hostDiskCheck(deps)
   app.post(
     '/v1/tenants',
     {
@@ -73,8 +73,7 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       reply.status(201)
       return respondOnce(deps, context, reply, async (record) => {
         const { region, plan, isolation } = await chosenValues(deps, request.body)
-        const disk = isolation === 'schema-per-tenant' ? undefined : await hostDisk(region.id)
-        if (disk !== undefined) checkHostDisk(region.id, disk)
+        await checkDisk(region.id, isolation)
         const present = ({ tenant, operation, secrets }: TenantCreated) => ({
           ...toTenantBody(tenant, region, secrets.admin_password),
           keys: {

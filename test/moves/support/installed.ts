@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { socketPorts, socketUrl } from '#local/process/postgres-socket.ts'
 import { removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
+import { operatorCalls, tenantCalls } from '#test/support/platform-calls.ts'
 import { query } from '#test/support/postgres.ts'
 import type { Owner, ServedPlatform } from './platform.ts'
 
@@ -28,33 +29,8 @@ export async function startInstalled(t: Test, environment: Record<string, string
   return {
     installation,
     gatewayUrl,
-    async call(method, path, body, headers = {}) {
-      const response = await fetch(`${controlUrl}${path}`, {
-        method,
-        headers: {
-          authorization: `Bearer ${platformKey}`,
-          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      })
-      return {
-        status: response.status,
-        headers: response.headers,
-        body: (await response.json()) as Record<string, unknown>,
-      }
-    },
-    tenantCall(name, method, path, { key, body, type, headers = {} } = {}) {
-      return fetch(`${gatewayUrl}/t/${name}${path}`, {
-        method,
-        headers: {
-          ...(key === undefined ? {} : { authorization: `Bearer ${key}` }),
-          ...(type === undefined ? {} : { 'content-type': type }),
-          ...headers,
-        },
-        ...(body === undefined ? {} : { body }),
-      })
-    },
+    call: operatorCalls(controlUrl, platformKey),
+    tenantCall: tenantCalls([gatewayUrl]),
   }
 }
 

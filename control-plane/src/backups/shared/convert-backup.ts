@@ -10,11 +10,11 @@ import { loadDatabase, loadFiles, type Load } from '../load-home.ts'
 import { makeScratchHome } from '../scratch-home.ts'
 import { migrateRestored } from '../seal-home.ts'
 import { containerServer } from './container-server.ts'
+import { passwordsOf } from './create-roles.ts'
 import { readFrames, writeFrames } from './dump-frames.ts'
 import { dumpFrames, readSharedFacts } from './dump-home.ts'
 import { inHomeSnapshot } from './home-snapshot.ts'
 import { loadDump } from './load-dump.ts'
-import { passwordsOf } from './restore-shared.ts'
 
 const removeMilliseconds = 60_000
 

@@ -1,15 +1,7 @@
 // Restores a backup into a tenant that shares its region's database: a new one, or the backup's own. The new home is created
 // in full and compared in a schema next to the one in use, and one transaction exchanges them. An interrupted call can be
 // repeated at any point.
-import {
-  createHomeSql,
-  homeConnectionLimits,
-  migrationsFingerprint,
-  newVerifiers,
-  replacedSchema,
-  restoredSchema,
-  schemaRightsSql,
-} from '../../homes/index.ts'
+import { migrationsFingerprint, replacedSchema, restoredSchema, schemaRightsSql } from '../../homes/index.ts'
 import { identifier, literal } from '../../platform/identifiers.ts'
 import type { Snapshot } from '../../reconcile/index.ts'
 import type { Job } from '../backup.ts'
@@ -19,6 +11,7 @@ import { wantedBlobs, type Load } from '../load-home.ts'
 import type { BackupFiles } from '../parts.ts'
 import { freshCountersSql } from '../rehome-sql.ts'
 import { renewed } from '../replace-home.ts'
+import { createRoles, passwordsOf } from './create-roles.ts'
 import { readFrames } from './dump-frames.ts'
 import { loadDump, type LoadDump } from './load-dump.ts'
 import { eachFile } from './restored-files.ts'
@@ -72,16 +65,6 @@ function loadOptions(tenant: Snapshot, { location }: Parts, { manifest, files }:
   }
 }
 
-/** Returns the passwords of a tenant's logins. */
-export function passwordsOf({ secrets }: Pick<Snapshot, 'secrets'>) {
-  const [[runtime = ''], [ddl = ''], [admin = '']] = [
-    secrets.runtime_password,
-    secrets.ddl_password,
-    secrets.admin_password,
-  ]
-  return { runtime, ddl, admin }
-}
-
 /** Fills a new tenant, which no client reaches before everything is restored and compared. Its logins are closed. */
 async function fillNew(tenant: Snapshot, load: Load, parts: Parts, deps: JobDeps, signal: AbortSignal): Promise<void> {
   const { location, home, runtime } = parts
@@ -121,7 +104,7 @@ async function replaceHome(
     for (const schema of [restored, replaced]) await home.dropSchema(schema, progress(signal))
     try {
       await load.step('database')
-      await createLostRoles(tenant, parts, signal)
+      await createRoles(tenant, parts, signal)
       await loadDump({ ...loadOptions(tenant, parts, load, deps), schema: restored }, signal)
       await rejectReferences(location, id, signal)
       await load.step('files')
@@ -158,18 +141,6 @@ async function cleanUp(tenant: Snapshot, { location, home }: Parts, deps: JobDep
   await removeLogins(location, tenant.id)
   await home.repair(tenant.id, passwordsOf(tenant))
   await home.dropSchema(restoredSchema(tenant.id), progress(signal))
-}
-
-/** Creates the roles of a home that is gone, and no schema: an empty home must not replace a lost one. */
-async function createLostRoles(tenant: Snapshot, { location, home }: Parts, signal: AbortSignal): Promise<void> {
-  const { id } = tenant
-  await home.prepare(() => undefined)
-  await asAdmin(location, signal, async (client) => {
-    const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [id])
-    if (rows.length > 0) return
-    const roles = createHomeSql(id, newVerifiers(passwordsOf(tenant)), homeConnectionLimits)
-    await client.query(`${roles};\ndrop schema ${identifier(id)}`)
-  })
 }
 
 const markOf = ({ operationId }: Job) => `restored by ${operationId}`
