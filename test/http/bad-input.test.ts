@@ -187,7 +187,16 @@ t.test('A change that changes nothing, or cannot be made, is rejected', async (t
   await rejected(t, [
     patch('nothing', {}, 'INVALID_FIELD', 'body'),
     patch('region', { region: 'local' }, 'UNKNOWN_FIELD', '"region"'),
-    patch('isolation', { isolation: 'schema-per-tenant' }, 'UNKNOWN_FIELD', '"isolation"'),
+    patch('no isolation', { isolation: 'bunker' }, 'INVALID_FIELD', '"isolation" must be one of schema-per-tenant'),
+    [
+      'the same isolation',
+      'PATCH',
+      `/v1/tenants/${id}`,
+      { body: { isolation: 'schema-per-tenant' } },
+      409,
+      'SAME_ISOLATION',
+      'The isolation of the tenant is schema-per-tenant already.',
+    ],
     patch('suspended as text', { suspended: 'true' }, 'INVALID_FIELD', '"suspended" must be boolean'),
     patch('plan null', { plan: null }, 'INVALID_FIELD', '"plan" must be string'),
     ['purge=maybe', 'DELETE', `/v1/tenants/${id}?purge=maybe`, {}, 400, 'INVALID_PARAMETER', '"purge"'],
