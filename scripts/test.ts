@@ -1,12 +1,15 @@
 // `npm test`: provides a Docker Engine with the project's images, runs the tests, and ends with `N passed, N failed`. An empty
 // run, skipped tests, crashed files and a missing engine are failures. A file that failed while others ran runs once more, alone.
 import { globSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
 import { openEngineWithImages } from './engine-with-images.ts'
 import { ensureSwift } from './swift.ts'
 import { runFiles, sumOf, type Totals } from './test-files.ts'
 
 /** Files that run side by side. More than these take longer, because they use both cores of a small machine anyway. */
 const parallel = 3
+/** Of the files `NAME.rotated.test.ts`, one in so many is part of a run. */
+const turns = 4
 /** More failed files than these are not a matter of load. */
 const maxRepeated = 8
 
@@ -31,6 +34,11 @@ const objectStoreUses = ['support/s3-server', 'support/bucket-target', 'support/
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
 /** Whether a file `NAME.soak.test.ts` takes too long for every run. */
 const isSoak = (file: string) => file.endsWith('.soak.test.ts')
+/**
+ * The files `NAME.rotated.test.ts` of this run. They are the longer ones: together, they would make each run twice as long. The
+ * commit decides which ones it takes, so that another run of the same commit takes the same.
+ */
+const rotated = rotatedFiles()
 /** Files, or those in the named folders of `test/`. */
 const requested = process.argv.slice(2).flatMap((name) => (name.endsWith('.ts') ? [name] : testsOf(name)))
 /**
@@ -42,7 +50,7 @@ const files =
   requested.length > 0
     ? requested
     : globSync('test/**/*.test.ts')
-        .filter((file) => isFull || !isSoak(file))
+        .filter((file) => isFull || (!isSoak(file) && (!isRotated(file) || rotated.includes(file))))
         .sort()
 /** Whether a file `NAME.quiet.test.ts` measures effects on others, and therefore needs a machine without other tests. */
 const needsQuiet = (file: string) => file.endsWith('.quiet.test.ts')
@@ -59,6 +67,7 @@ if (files.some(needsObjectStore)) await orEnd(ensureSwift())
 const opening = files.some(needsEngine) ? openEngineWithImages((line) => console.log(line)) : undefined
 // An engine that can't be opened is reported after the tests that don't need it.
 opening?.catch(() => undefined)
+if (requested.length === 0 && !isFull) console.log(`Of the files NAME.rotated.test.ts, this run takes ${rotated.length}.`)
 const results = [await run(duringBuild)]
 const engine = opening && (await orEnd(opening))
 const excluded = requested.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []
@@ -105,6 +114,26 @@ function testsOf(folder: string): string[] {
 function needsEngine(file: string): boolean {
   const text = readFileSync(file, 'utf8')
   return engineUses.some((use) => text.includes(use))
+}
+
+function isRotated(file: string): boolean {
+  return file.endsWith('.rotated.test.ts')
+}
+
+function rotatedFiles(): string[] {
+  const turn = Number.parseInt(commit().slice(0, 8), 16) % turns
+  return globSync('test/**/*.rotated.test.ts')
+    .sort()
+    .filter((_, at) => at % turns === turn)
+}
+
+/** Returns the ID of the commit; that of none in a copy of the files without their history. */
+function commit(): string {
+  try {
+    return execFileSync('git', ['rev-parse', 'HEAD'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
+  } catch {
+    return '0'
+  }
 }
 
 function needsObjectStore(file: string): boolean {

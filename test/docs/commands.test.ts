@@ -94,21 +94,21 @@ const checks: Record<string, Check> = {
 }
 
 const recovery =
-  'test/installation/recover.test.ts starts it with these settings, after it has removed the data directory'
+  'test/installation/recover.rotated.test.ts starts it with these settings, after it has removed the data directory'
 const composeRecovery = 'test/installation/docker-recover.soak.test.ts rebuilds a platform on a Docker Engine'
 const runbooks = 'test/installation/runbooks.soak.test.ts runs it on a Docker Engine'
 const composePlatform = 'test/installation/outages.alone.test.ts sets the platform up on a Docker Engine'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
 const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
-const pointInTime = 'test/backups/docker-recovery.test.ts restores to moments on a Docker Engine'
-const clusters = 'test/clusters/docker-cluster.test.ts switches a cluster over and restarts it on a Docker Engine'
+const pointInTime = 'test/backups/docker-recovery.rotated.test.ts restores to moments on a Docker Engine'
+const clusters = 'test/clusters/docker-cluster.rotated.test.ts switches a cluster over and restarts it on a Docker Engine'
 const moves = 'test/moves/ moves homes, also into services of their own, and cancels and reverts moves'
 const rebalances = 'test/cli/operators.test.ts runs the commands, and test/rebalance/ relieves databases'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
 const elsewhere: Record<string, string> = {
-  'README.md#1': 'every test file runs in `npm test`; test/installation/installation.test.ts runs `npm start`',
+  'README.md#1': 'the test files run in `npm test`; test/installation/installation.test.ts runs `npm start`',
   'docs/invoices.md#3': 'test/installation/month-end.soak.test.ts: needs a month that has ended',
   'docs/backups.md#1': roundTrip,
   'docs/backups.md#2': 'test/backups/docker-schedule.soak.test.ts sets schedules on a Docker Engine',
@@ -126,7 +126,7 @@ const elsewhere: Record<string, string> = {
   'docs/operate/install.md#4': composePlatform,
   'docs/operate/install.md#5': composePlatform,
   'docs/operate/install.md#6': 'test/installation/compose.soak.test.ts runs the demo on a Docker Engine',
-  'docs/operate/install.md#7': 'test/installation/docker-remove.test.ts runs it on a Docker Engine',
+  'docs/operate/install.md#7': 'test/installation/docker-remove.rotated.test.ts runs it on a Docker Engine',
   'docs/operate/secrets.md#2': 'test/superuser-passwords/docker-replace.soak.test.ts needs a region on a Docker Engine',
   'docs/operate/upgrade.md#1':
     'test/rollouts/ rolls images out on a Docker Engine; it needs a newer version of the project',

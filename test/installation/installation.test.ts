@@ -252,7 +252,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
   })
 })
 
-t.test('A normal user can run an installation', { timeout: 60_000 }, async (t) => {
+t.test('A normal user can run an installation', { timeout: 180_000 }, async (t) => {
   const user = await serviceIdentity()
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-user-'))
   if (user !== undefined) await chown(scratch, user.uid, user.gid)

@@ -258,7 +258,7 @@ function startService(main: string, preloads: readonly string[], environment: Re
 }
 
 async function untilRespondingOrEnded(service: Service, url: string): Promise<void> {
-  const deadline = Date.now() + 30_000
+  const deadline = Date.now() + 120_000
   while (service.process.exitCode === null && service.process.signalCode === null) {
     const result = await fetch(url).then(
       async (response) => {

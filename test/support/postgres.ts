@@ -12,6 +12,7 @@ import { initialiseDataDirectory, postgresArguments, postgresBinaries } from '#l
 import { asIdentity, setOwner, serviceIdentity } from '#local/process/unprivileged.ts'
 import { defaultMaxObjects } from '#control-plane/homes/object-limit.ts'
 import { prepareHomesSql } from '#control-plane/homes/prepare-database.ts'
+import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
 
 const password = 'test-only'
 
@@ -28,7 +29,7 @@ export interface TestPostgres {
   demote(): Promise<void>
 }
 
-/** Starts a server that holds the databases `control` and `homes`, the latter prepared for tenants. */
+/** Starts a server that holds the databases `control`, with its tables, and `homes`, prepared for tenants. */
 export async function startPostgres(settings: Record<string, string> = {}): Promise<TestPostgres> {
   const binaries = await postgresBinaries()
   const identity = await serviceIdentity()
@@ -50,6 +51,8 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     return server
   }
   let server = await start()
+  // The template has one name for all, and engines tell installations apart by their names.
+  await query(url('control'), 'update installation set name = gen_random_uuid()')
   const end = async (signal: NodeJS.Signals) => {
     if (server.exitCode !== null || server.signalCode !== null) return
     const gone = once(server, 'exit')
@@ -82,11 +85,10 @@ async function templateDirectory(): Promise<string> {
   const binaries = await postgresBinaries()
   const identity = await serviceIdentity()
   const cache = join(tmpdir(), `tenantry-postgres-template-${identity?.uid ?? process.getuid?.() ?? 0}`)
+  const migrations = await readMigrations()
   // A change of the preparing SQL leads to a new template.
-  const directory = join(
-    cache,
-    createHash('sha256').update(prepareHomesSql('homes', defaultMaxObjects)).digest('hex').slice(0, 12),
-  )
+  const prepared = JSON.stringify([prepareHomesSql('homes', defaultMaxObjects), migrations])
+  const directory = join(cache, createHash('sha256').update(prepared).digest('hex').slice(0, 12))
   if (existsSync(join(directory, 'PG_VERSION'))) return directory
   await mkdir(cache, { recursive: true, mode: 0o755 })
   const pending = await mkdtemp(join(cache, 'making-'))
@@ -104,6 +106,7 @@ async function templateDirectory(): Promise<string> {
   await query(url('postgres'), 'create database control')
   await query(url('postgres'), 'create database homes')
   await query(url('homes'), prepareHomesSql('homes', defaultMaxObjects))
+  await migrate(url('control'), migrations)
   const gone = once(server, 'exit')
   server.kill('SIGINT')
   await gone

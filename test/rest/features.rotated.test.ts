@@ -58,7 +58,7 @@ t.test('Features', async (t) => {
       features.map(({ feature }) => `${group}: ${feature}`),
     )
     t.equal(new Set(names).size, names.length, 'each once')
-    await checkDocumented(t, 'rest.md', 'test/rest/features.test.ts', table())
+    await checkDocumented(t, 'rest.md', 'test/rest/features.rotated.test.ts', table())
   })
 
   t.same([...runtime.errors, ...allowing.errors], [], 'no internal error occurred')

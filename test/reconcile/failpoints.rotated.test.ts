@@ -9,7 +9,7 @@ import { startPlatform, listTenantData, type Platform } from '#test/support/plat
 const rounds = effort({ small: 1, full: 10 })
 /** Failpoints of dedicated tenants, which docker-failpoints.soak.test.ts covers. */
 const ofServices = /^(allocate|converge|halt)\.|^observe\.runtime$|^purge\.(step-after|services-removed)$/
-/** Failpoints of a rotation, which installation/rotation.test.ts covers. */
+/** Failpoints of a rotation, which installation/rotation.soak.test.ts covers. */
 const ofRotation = /^(?:service-)?passwords?\./
 /** The small run takes every sixth failpoint. The seed chooses which. */
 const stride = effort({ small: 6, full: 1 })

@@ -19,7 +19,7 @@ function howToReplay({ seed, failure, trace }: Outcome): string {
   return [
     `seed ${seed}: ${failure ?? ''}`,
     ...trace,
-    `replay: TENANTRY_SIMULATION_SEED=${seed} node test/simulation/simulation.test.ts`,
+    `replay: TENANTRY_SIMULATION_SEED=${seed} node test/simulation/simulation.rotated.test.ts`,
   ].join('\n')
 }
 
