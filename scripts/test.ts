@@ -8,7 +8,7 @@ import { runFiles, sumOf, type Totals } from './test-files.ts'
 
 /** Files that run side by side. More than these take longer, because they use both cores of a small machine anyway. */
 const parallel = 3
-/** Of the files `NAME.rotated.test.ts`, one in so many is part of a run. */
+/** One in so many of the files `NAME.rotated.test.ts` is part of a run. */
 const turns = 4
 /** More failed files than these are not a matter of load. */
 const maxRepeated = 8
@@ -67,7 +67,8 @@ if (files.some(needsObjectStore)) await orEnd(ensureSwift())
 const opening = files.some(needsEngine) ? openEngineWithImages((line) => console.log(line)) : undefined
 // An engine that can't be opened is reported after the tests that don't need it.
 opening?.catch(() => undefined)
-if (requested.length === 0 && !isFull) console.log(`Of the files NAME.rotated.test.ts, this run takes ${rotated.length}.`)
+if (requested.length === 0 && !isFull)
+  console.log(`Of the files NAME.rotated.test.ts, this run takes ${rotated.length}.`)
 const results = [await run(duringBuild)]
 const engine = opening && (await orEnd(opening))
 const excluded = requested.length === 0 && engine?.isOwn === false ? files.filter(endsEngine) : []

@@ -101,7 +101,8 @@ const composePlatform = 'test/installation/outages.alone.test.ts sets the platfo
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
 const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
 const pointInTime = 'test/backups/docker-recovery.rotated.test.ts restores to moments on a Docker Engine'
-const clusters = 'test/clusters/docker-cluster.rotated.test.ts switches a cluster over and restarts it on a Docker Engine'
+const clusters =
+  'test/clusters/docker-cluster.rotated.test.ts switches a cluster over and restarts it on a Docker Engine'
 const moves = 'test/moves/ moves homes, also into services of their own, and cancels and reverts moves'
 const rebalances = 'test/cli/operators.test.ts runs the commands, and test/rebalance/ relieves databases'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
@@ -153,8 +154,9 @@ const elsewhere: Record<string, string> = {
   'docs/operate/moves.md#2': moves,
   'docs/operate/moves.md#3': moves,
   'docs/operate/moves.md#4': moves,
-  'docs/operate/moves.md#5': rebalances,
+  'docs/operate/moves.md#5': moves,
   'docs/operate/moves.md#6': rebalances,
+  'docs/operate/moves.md#7': rebalances,
   'docs/operate/clusters.md#1': clusters,
   'docs/operate/clusters.md#2': clusters,
   'docs/operate/remote-region.md#1': remoteRegion,

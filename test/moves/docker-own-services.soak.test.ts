@@ -1,4 +1,5 @@
-// A tenant of a region on a Docker Engine moves out of the shared Postgres into containers of its own, while it is used.
+// A tenant of a region on a Docker Engine moves out of the shared Postgres into containers of its own, and back, while
+// it is used.
 import t from 'tap'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
 import { startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
@@ -7,7 +8,7 @@ import { createBusyTenant } from './support/busy-tenant.ts'
 import { homeOf, isolate } from './support/isolation.ts'
 import { sql } from './support/platform.ts'
 
-t.test('A tenant moves into containers of its own', { timeout: 1_800_000 }, async (t) => {
+t.test('A tenant moves into containers of its own, and back', { timeout: 1_800_000 }, async (t) => {
   // A busy machine may need longer than the default for what a hold does.
   const platform = await startDockerPlatform({ environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' } })
   t.teardown(() => platform.stop())
@@ -21,17 +22,33 @@ t.test('A tenant moves into containers of its own', { timeout: 1_800_000 }, asyn
     move: { from: 'tenantry_homes_1', to: 'home', to_isolation: 'database-per-tenant' },
   })
   await users.untilAllContinue()
-  await users.stop()
   t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), {
     body: { status: 'ready', isolation: 'database-per-tenant' },
   })
+  t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+  t.match(await isolate(platform, tenant, 'schema-per-tenant'), {
+    state: 'succeeded',
+    error: null,
+    move: { from: 'home', to: 'tenantry_homes_1', to_isolation: 'schema-per-tenant' },
+  })
+  await users.untilAllContinue()
+  await users.stop()
+  t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), {
+    body: { status: 'ready', isolation: 'schema-per-tenant' },
+  })
+  t.same(await ownContainers(platform, tenant.id), [], 'its containers are removed')
   const home = homeOf(tenant)
   const ids = await checkWrites(t, home, users)
   await checkFiles(t, tenant, users)
   t.same((await runsOf(t, home)).notes.sort(), ids.sort(), 'each note has run its function once')
   t.match(await sql(tenant.url, 'select count(*)::int as n from facts'), [{ n: 500 }], 'every kind of object is there')
-  t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
 })
+
+/** Returns the names of the tenant's own containers. */
+async function ownContainers({ host, installation }: DockerPlatform, id: string): Promise<string[]> {
+  const { containers } = await host.observe({ installation }, AbortSignal.timeout(30_000))
+  return containers.map(({ name }) => name).filter((name) => name.includes(id))
+}
 
 /** Returns the number of the tenant's roles and of the replication slots in the region's Postgres. */
 async function sharedRoles({ host, installation }: DockerPlatform, id: string): Promise<string> {

@@ -1,5 +1,5 @@
-// Tenants of `npm start` move out of a shared database into a Postgres and a runtime of their own, while all of their users are
-// active.
+// Tenants of `npm start` move out of a shared database into a Postgres and a runtime of their own, and back, while all of their
+// users are active.
 import t from 'tap'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
 import { until } from '#test/support/until.ts'
@@ -9,7 +9,7 @@ import { ownServices, sharedRemains, startInstalled } from './support/installed.
 import { beginIsolation, homeOf, isolate } from './support/isolation.ts'
 import { createOwner, ended, sql } from './support/platform.ts'
 
-t.test('A tenant moves into services of its own', { timeout: 1_800_000 }, async (t) => {
+t.test('A tenant moves into services of its own, and back', { timeout: 1_800_000 }, async (t) => {
   const platform = await startInstalled(t)
   const isolationOf = async (id: string) => (await platform.call('GET', `/v1/tenants/${id}`)).body['isolation']
 
@@ -28,7 +28,6 @@ t.test('A tenant moves into services of its own', { timeout: 1_800_000 }, async 
       move: { from: 'tenantry_homes_1', to: 'home', to_isolation: 'database-per-tenant', revertible_until: null },
     })
     await users.untilAllContinue()
-    await users.stop()
     t.ok(users.transfers.logins() > logins, 'the former database_url leads to the new database')
     const { body } = await platform.call('GET', `/v1/tenants/${tenant.id}`)
     t.match(body, {
@@ -37,11 +36,39 @@ t.test('A tenant moves into services of its own', { timeout: 1_800_000 }, async 
       database_url: /\/home$/,
     })
     t.same(await sharedRemains(platform, tenant), [], 'nothing is left where tenants share')
+    const change = (changes: object) =>
+      platform.call('PATCH', `/v1/tenants/${tenant.id}`, changes, { prefer: 'wait=60' })
+    t.match(await change({ isolation: 'database-per-tenant' }), { status: 409, body: { code: 'SAME_ISOLATION' } })
+    t.match(await change({ pause_after_seconds: 0 }), { status: 200 })
+    t.match(await change({ isolation: 'schema-per-tenant' }), {
+      body: {
+        code: 'NOT_DEDICATED',
+        message: /^Field "pause_after_seconds" requires .* Set it to null before the move\.$/,
+      },
+    })
+    t.match(await change({ pause_after_seconds: null }), { status: 200 })
+    await users.untilAllContinue()
+
+    t.match(await isolate(platform, tenant, 'schema-per-tenant'), {
+      kind: 'move',
+      state: 'succeeded',
+      step: 'done',
+      error: null,
+      move: { from: 'home', to: 'tenantry_homes_1', to_isolation: 'schema-per-tenant', revertible_until: null },
+    })
+    await users.untilAllContinue()
+    await users.stop()
+    t.match((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body, {
+      status: 'ready',
+      isolation: 'schema-per-tenant',
+      database_url: /\/tenantry_homes_1$/,
+    })
+    t.same(await ownServices(platform, tenant), [], 'its services are removed')
 
     const home = homeOf(tenant)
     const ids = await checkWrites(t, home, users)
     await checkFiles(t, tenant, users)
-    t.same(users.reader.wrong, [], 'a URL from before the move is valid')
+    t.same(users.reader.wrong, [], 'a URL from before the moves is valid')
     const runs = await runsOf(t, home)
     t.same(runs.notes.sort(), ids.sort(), `each of ${ids.length} notes has run its function once`)
     const called = runs.of('http').map(({ input }) => (input as { number: number }).number)
@@ -68,12 +95,8 @@ t.test('A tenant moves into services of its own', { timeout: 1_800_000 }, async 
     )
     const next = await sql(tenant.url, `insert into facts (kind) values ('b') returning id, named`)
     t.match(next, [{ id: 501, named: '<x' }])
-    t.match(await platform.call('PATCH', `/v1/tenants/${tenant.id}`, { isolation: 'schema-per-tenant' }), {
-      status: 422,
-      body: { code: 'UNSUPPORTED_ISOLATION' },
-    })
     await platform.call('DELETE', `/v1/tenants/${tenant.id}?purge=true`, undefined, { prefer: 'wait=60' })
-    t.same(await ownServices(platform, tenant), [], 'its services end with it')
+    t.same(await sharedRemains(platform, tenant), [], 'its home ends with it')
   })
 
   await t.test('or stays as it was when an operator cancels', async (t) => {
@@ -87,6 +110,17 @@ t.test('A tenant moves into services of its own', { timeout: 1_800_000 }, async 
     t.same(await ownServices(platform, eve), [], 'its services are removed')
     t.equal(await isolationOf(eve.id), 'schema-per-tenant')
     await sql(eve.url, 'create table still (id int)')
+
+    t.match(await isolate(platform, eve), { state: 'succeeded' })
+    const back = await beginIsolation(platform, eve.id, 'schema-per-tenant')
+    await until(async () => (await sharedRemains(platform, eve)).length > 0, 'the copy')
+    await platform.call('POST', `/v1/operations/${back}/cancel`)
+    t.match(await ended(platform, back), { state: 'failed', error: 'An operator has canceled the move.' })
+    t.same(await sharedRemains(platform, eve), [], 'its copy is removed')
+    t.equal(await isolationOf(eve.id), 'database-per-tenant')
+    await sql(eve.url, 'insert into still values (1)')
+    await platform.call('DELETE', `/v1/tenants/${eve.id}?purge=true`, undefined, { prefer: 'wait=60' })
+    t.same(await ownServices(platform, eve), [], 'its services end with it')
   })
 
   await t.test('and requests that make no sense are rejected', async (t) => {

@@ -46,6 +46,7 @@ class Switch implements BlobBackend {
   isPaired: BlobBackend['isPaired'] = (...args) => this.now.isPaired(...args)
   setPaired: BlobBackend['setPaired'] = (...args) => this.now.setPaired(...args)
   removeTenant: BlobBackend['removeTenant'] = (...args) => this.now.removeTenant(...args)
+  readmitTenant: BlobBackend['readmitTenant'] = (...args) => this.now.readmitTenant(...args)
 }
 
 /** Starts eight users of one bucket. Each has its own paths, so that it knows what to find. */

@@ -51,7 +51,7 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     return server
   }
   let server = await start()
-  // The template has one name for all, and engines tell installations apart by their names.
+  // The template has one name for all, and an engine distinguishes installations by their names.
   await query(url('control'), 'update installation set name = gen_random_uuid()')
   const end = async (signal: NodeJS.Signals) => {
     if (server.exitCode !== null || server.signalCode !== null) return

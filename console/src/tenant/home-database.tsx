@@ -1,5 +1,5 @@
-// The shared database of a tenant's home: the last move, its progress and its revert, and the begin of another one, also into
-// services of the tenant's own.
+// The database of a tenant's home: the last move, its progress and its revert, and the begin of another one, also into services of
+// the tenant's own and out of them.
 import { useState } from 'preact/hooks'
 import type { Operation, Paged } from '../api/types.ts'
 import { useLoad } from '../api/use-load.ts'
@@ -7,13 +7,13 @@ import { useNow } from '../format/times.ts'
 import { Age, Badge, Card, Facts } from '../parts/basics.tsx'
 import { ErrorBox } from '../parts/feedback.tsx'
 import { useIsAdmin } from '../session.ts'
-import { MoveHome, MoveToOwnServices, RevertMove } from './move-dialogs.tsx'
+import { ChangeIsolation, MoveHome, RevertMove } from './move-dialogs.tsx'
 import { MoveProgress } from './move-progress.tsx'
 import type { TabProps } from './tab-props.ts'
 
 type Operations = Paged & { operations: Operation[] }
 
-/** Shows in which shared database the tenant's home is, and moves it. */
+/** Shows in which database the tenant's home is, and moves it. */
 export function HomeDatabase({ tenant, reload }: TabProps) {
   const isAdmin = useIsAdmin()
   const now = useNow()
@@ -30,6 +30,7 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
   const isIdle = moves.data !== undefined && (last === undefined || last.finished !== null)
   const canChange = isAdmin && isIdle && tenant.status === 'ready'
   const database = databaseOf(tenant)
+  const isShared = tenant.isolation === 'schema-per-tenant'
   const changed = () => {
     reload()
     moves.reload()
@@ -38,15 +39,17 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
   const close = () => setDialog(undefined)
   return (
     <Card
-      title="Shared database"
+      title={isShared ? 'Shared database' : 'Its own Postgres'}
       actions={
         canChange ? (
           <>
-            <button type="button" class="button" onClick={() => setDialog('move')}>
-              Move the home
-            </button>
+            {isShared && (
+              <button type="button" class="button" onClick={() => setDialog('move')}>
+                Move the home
+              </button>
+            )}
             <button type="button" class="button" onClick={() => setDialog('isolate')}>
-              Move to its own services
+              {isShared ? 'Move to its own services' : 'Move to a shared database'}
             </button>
             {revertible !== undefined && (
               <button type="button" class="button" onClick={() => setDialog('revert')}>
@@ -78,7 +81,7 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
         />
       )}
       {dialog === 'isolate' && (
-        <MoveToOwnServices tenant={tenant} endsRevert={revertible !== undefined} onDone={changed} onClose={close} />
+        <ChangeIsolation tenant={tenant} endsRevert={revertible !== undefined} onDone={changed} onClose={close} />
       )}
       {dialog === 'revert' && revertible !== undefined && (
         <RevertMove tenant={tenant} move={revertible} onDone={changed} onClose={close} />

@@ -1,4 +1,4 @@
-// The dialogs that move a tenant's home to another shared database and back, or into services of its own.
+// The dialogs that move a tenant's home to another shared database and back, or into services of its own and out of them.
 import { useState } from 'preact/hooks'
 import { call } from '../api/client.ts'
 import type { Operation, SharedDatabase, Tenant } from '../api/types.ts'
@@ -128,27 +128,32 @@ export function RevertMove({ tenant, move: { from, to }, onDone, onClose }: Reve
   )
 }
 
-interface IsolateProps extends MoveProps {
+interface ChangeIsolationProps extends MoveProps {
   /** Whether the last move can be reverted until this one begins. */
   endsRevert: boolean
 }
 
-/** Gives the tenant a Postgres and a runtime of its own, after a confirmation. */
-export function MoveToOwnServices({ tenant, endsRevert, onDone, onClose }: IsolateProps) {
+/** Gives the tenant a Postgres and a runtime of its own, or takes them away, after a confirmation. */
+export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeIsolationProps) {
+  const isShared = tenant.isolation === 'schema-per-tenant'
   return (
     <Confirm
-      title={`Give ${tenant.name} services of its own?`}
+      title={isShared ? `Give ${tenant.name} services of its own?` : `Return ${tenant.name} to a shared database?`}
       submit={['Start the move', 'Starting …']}
       onClose={onClose}
       onConfirm={async () => {
-        await call('PATCH', tenantPath(tenant), { body: { isolation: 'database-per-tenant' } })
+        await call('PATCH', tenantPath(tenant), {
+          body: { isolation: isShared ? 'database-per-tenant' : 'schema-per-tenant' },
+        })
         onDone()
       }}
     >
       <p>
-        The tenant gets a Postgres and a runtime of its own. It is served meanwhile; its requests wait for some seconds
-        at the end. Keys, files and URL stay. SQL sessions end, and the name of the database in its{' '}
-        <code>database_url</code> changes. You cannot revert this move.
+        {isShared
+          ? 'The tenant gets a Postgres and a runtime of its own.'
+          : 'The home goes into a shared database, and the Postgres and the runtime of the tenant are removed.'}{' '}
+        It is served meanwhile; its requests wait for some seconds at the end. Keys, files and URL stay. SQL sessions
+        end, and the name of the database in its <code>database_url</code> changes. You cannot revert this move.
       </p>
       {endsRevert && <p>The last move cannot be reverted any more.</p>}
     </Confirm>

@@ -12,7 +12,8 @@ const script = `
 const [id, method, seconds] = process.argv.slice(1)
 const { readFileSync } = await import('node:fs')
 const [token] = readFileSync(process.env.TENANTRY_INTERNAL_TOKEN_FILE, 'utf8').trim().split('\\n')
-const response = await fetch('http://127.0.0.1:' + process.env.TENANTRY_PORT + '/internal/v1/tenants/' + id + '/hold', {
+const { TENANTRY_HOST: host, TENANTRY_PORT: port } = process.env
+const response = await fetch('http://' + host + ':' + port + '/internal/v1/tenants/' + id + '/hold', {
   method,
   headers: { 'x-tenantry-internal': token, ...(method === 'PUT' ? { 'content-type': 'application/json' } : {}) },
   ...(method === 'PUT' ? { body: JSON.stringify({ seconds: Number(seconds) }) } : {}),

@@ -1,10 +1,16 @@
 // Copies a home into another database, from the snapshot at which its replication slot begins.
-import { dumpFrames, inHomeSnapshot, loadDump, readSharedState, type HomeObjects } from '../backups/index.ts'
+import type pg from 'pg'
+import {
+  asReplicator,
+  dumpFrames,
+  inHomeSnapshot,
+  loadDump,
+  readSharedState,
+  type HomeObjects,
+} from '../backups/index.ts'
 import type { HomeMigration } from '../homes/index.ts'
 import { identifier } from '../platform/identifiers.ts'
-import { endConnection, openConnection } from '../platform/single-connection.ts'
 import type { Pace } from '../platform/pace.ts'
-import { inDatabase } from '../platform/superuser-url.ts'
 import { namesOf, streamOf } from './move.ts'
 import { MoveError } from './move-error.ts'
 import type { Locations } from './locations.ts'
@@ -21,35 +27,39 @@ const slotMilliseconds = 60_000
 const lineFeed = 10
 
 /** Creates the slot, and calls `work` with its snapshot. A transaction in progress on the server makes it wait. */
-export async function withSlot<T>({ source, tenantId }: Locations, work: (snapshot: string) => Promise<T>): Promise<T> {
-  const client = await openConnection({
-    connectionString: inDatabase(source.postgresUrl, source.database),
-    application_name: 'tenantry-moves',
-    query_timeout: slotMilliseconds,
-    replication: 'database',
-  } as Parameters<typeof openConnection>[0])
+export async function withSlot<T>(
+  { source, tenantId }: Locations,
+  signal: AbortSignal,
+  work: (snapshot: string) => Promise<T>,
+): Promise<T> {
   const session = { isEnded: false }
-  client.once('end', () => (session.isEnded = true))
   try {
-    const slot = identifier(streamOf(tenantId, 'move').slot)
-    const { rows } = await client
-      .query<{ snapshot_name: string }>(`CREATE_REPLICATION_SLOT ${slot} LOGICAL pgoutput (SNAPSHOT 'export')`)
-      .catch((cause: unknown) => {
-        throw new MoveError(
-          'No replication slot could be created: a transaction on the server has not ended, or no slot is free.',
-          {
-            cause,
-            isTemporary: true,
-          },
-        )
-      })
-    // The snapshot exists until the session's next command.
-    return await work(rows[0]?.snapshot_name ?? '')
+    return await asReplicator(source, signal, async (client) => {
+      client.once('end', () => (session.isEnded = true))
+      // The snapshot exists until the session's next command.
+      return work(await createSlot(client, streamOf(tenantId, 'move').slot))
+    })
   } catch (cause) {
+    signal.throwIfAborted()
     if (!session.isEnded) throw cause
     throw new MoveError('The session with the snapshot of the home has ended.', { cause, isTemporary: true })
-  } finally {
-    await endConnection(client).catch(() => undefined)
+  }
+}
+
+/** Creates a slot. @returns the name of the snapshot at which it begins @throws MoveError */
+async function createSlot(client: pg.Client, slot: string): Promise<string> {
+  const create = {
+    text: `CREATE_REPLICATION_SLOT ${identifier(slot)} LOGICAL pgoutput (SNAPSHOT 'export')`,
+    query_timeout: slotMilliseconds,
+  }
+  try {
+    const { rows } = await client.query<{ snapshot_name: string }>(create)
+    return rows[0]?.snapshot_name ?? ''
+  } catch (cause) {
+    throw new MoveError(
+      'No replication slot could be created: a transaction on the server has not ended, or no slot is free.',
+      { cause, isTemporary: true },
+    )
   }
 }
 

@@ -1,5 +1,6 @@
 // The two databases of a move.
 import type { SharedLocation } from '../backups/index.ts'
+import type { PostgresUrl } from '../platform/superuser-url.ts'
 
 /** A database that has a home, or receives one. */
 export interface MoveLocation extends SharedLocation {
@@ -11,4 +12,9 @@ export interface Locations {
   tenantId: string
   source: MoveLocation
   target: MoveLocation
+}
+
+/** Returns the Postgres server of a move that tenants share. Each move has one at its ends, which a network reaches. */
+export function sharedServer({ source, target }: Locations): PostgresUrl {
+  return source.socket === undefined ? source.postgresUrl : target.postgresUrl
 }

@@ -9,3 +9,11 @@ export function regionOf({ region: id }: Pick<MoveJob, 'region'>, { regions }: P
   if (region === undefined) throw new MoveError(`The region "${id}" is not configured.`)
   return region
 }
+
+/** Returns the URLs of the runtimes that serve the tenant while it shares them. @throws MoveError */
+export function sharedRuntimesOf(
+  job: Pick<MoveJob, 'region' | 'tenantId'>,
+  deps: Pick<MoveDeps, 'regions'>,
+): readonly string[] {
+  return regionOf(job, deps).runtimeUrls({ id: job.tenantId, isolation: 'schema-per-tenant' })
+}

@@ -25,7 +25,7 @@ export const MoveColumn = Type.Object({
   from: Type.String(),
   to: Type.String(),
   /** The isolation model that the tenant has after the move; absent: the one that it has. */
-  toIsolation: Type.Optional(Type.Literal('database-per-tenant')),
+  toIsolation: Type.Optional(Type.Enum(['schema-per-tenant', 'database-per-tenant'])),
   identities: Type.Optional(Type.Array(Identity)),
   /** Replica identities of the new home, which are other ones as long as changes flow back from it. */
   newIdentities: Type.Optional(Type.Array(Identity)),
@@ -68,6 +68,12 @@ export interface Progress {
 /** Whether the work continues: the operation is open, and no operator has canceled it. */
 export function isWanted({ state, canceled = false }: Pick<MoveJob, 'state' | 'canceled'>): boolean {
   return (state === 'pending' || state === 'running') && !canceled
+}
+
+/** Returns the reason for which a move can never be reverted; undefined if there is none. */
+export function neverRevertible({ toIsolation, isReversible = true }: MoveColumn): string | undefined {
+  if (toIsolation !== undefined) return 'A change of the isolation cannot be reverted.'
+  return isReversible ? undefined : 'The moves of a rebalance cannot be reverted.'
 }
 
 /** A stream of the changes of a home out of its database. */

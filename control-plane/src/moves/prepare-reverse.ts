@@ -1,14 +1,13 @@
 // Creates the stream that leads back into the old home, before the requests of a move are held: then the new home has no
 // writes of its own yet, and a transaction for whose end the slot waits delays no request.
 import { asAdmin, asReader, readHomeObjects, type HomeObjects, type SharedLocation } from '../backups/index.ts'
-import { destinationOf } from './choose-destination.ts'
 import { isState } from '../platform/sql-state.ts'
 import { literal } from '../platform/identifiers.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { dropSlotSql, identitiesSql, publishSql } from './move-sql.ts'
-import { namesOf, streamOf, type Identity, type MoveJob } from './move.ts'
+import { namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
 import { createStateSql } from './reverse-state.ts'
 import { structureHash } from './structure.ts'
 
@@ -70,11 +69,10 @@ async function obstacle(
   deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { isReversible = true, region } = job
+  const { region } = job
   const { reverseSeconds, reverses } = deps
-  const { notRevertible } = destinationOf(job, deps)
-  if (notRevertible !== undefined) return notRevertible
-  if (!isReversible) return 'The moves of a rebalance cannot be reverted.'
+  const never = neverRevertible(job)
+  if (never !== undefined) return never
   if (reverseSeconds === 0) return 'The setting TENANTRY_MOVE_REVERSE_SECONDS is 0.'
   if ((await reverses.count(region)) >= maxReverses)
     return `The region has ${maxReverses} other moves that can be reverted, which is the maximum.`

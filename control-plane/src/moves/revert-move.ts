@@ -1,7 +1,7 @@
 // Reverts one move while changes flow back into its old home: the same as a move, without a copy.
 import { asReader, BackupError, readHomeObjects, type HomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
-import { destinationOf } from './choose-destination.ts'
+import { originOf } from './choose-ends.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
@@ -32,7 +32,7 @@ export async function completeOrContinue(
     await serveNewHome(job, deps, signal)
     await removeReverse(there, reverse, replacedSchema(tenantId), signal)
     await removeFollowing(locations, job, replacedSchema(tenantId), signal)
-    await destinationOf(job, deps).removeSource(true, signal)
+    await originOf(job, deps).removeRemains(signal)
     await deps.failpoint('move.cleaned')
     return 'moved'
   }

@@ -1,19 +1,18 @@
 // Carries out one move: completes or reverts what an earlier attempt has left, and then moves the home.
 import { asAdmin, asReader, readHomeObjects } from '../backups/index.ts'
-import { replacedSchema } from '../homes/index.ts'
+import { dedicatedDatabase, replacedSchema } from '../homes/index.ts'
 import { isState } from '../platform/sql-state.ts'
 import { Pace } from '../platform/pace.ts'
-import type { FileCopy } from './copy-files.ts'
+import { FileCopy } from './copy-files.ts'
 import { copyHome, withSlot } from './copy-home.ts'
-import { destinationOf } from './choose-destination.ts'
+import { destinationOf, originOf } from './choose-ends.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './move-sql.ts'
-import { namesOf, streamOf, type Identity, type MoveJob } from './move.ts'
+import { namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
 import type { Locations } from './locations.ts'
 import { prepareReverse } from './prepare-reverse.ts'
 import { isSwitched, removeFollowing, removeReverse, retainOldHome } from './remove-remains.ts'
-import { sharedLocation } from './shared-database.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
 
 const lockNotAvailable = '55P03'
@@ -24,8 +23,7 @@ const renewMilliseconds = 10_000
 const pollMilliseconds = 20
 
 export function locationsOf(deps: MoveDeps, job: MoveJob): Locations {
-  const { tenantId, from } = job
-  return { tenantId, source: sharedLocation(job, from, deps), target: destinationOf(job, deps).location }
+  return { tenantId: job.tenantId, source: originOf(job, deps).location, target: destinationOf(job, deps).location }
 }
 
 /** The end of an attempt: the home is in the new database, with or without an old one for a revert, or it is not. */
@@ -34,10 +32,16 @@ export type Outcome = 'moved' | 'moved, revertible' | 'not moved'
 /** Completes the move if its switch has happened; otherwise removes everything of it. */
 export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: AbortSignal): Promise<Outcome> {
   const locations = locationsOf(deps, job)
-  if (await isSwitched(locations, job, signal)) return complete(job, locations, deps, signal)
+  const origin = originOf(job, deps)
+  const isRemoved = await origin.isRemoved(signal)
+  if (!isRemoved && (await isSwitched(locations, job, signal))) return complete(job, locations, deps, signal)
   // A completed move has removed the schema that shows the switch.
-  if (await deps.ledger.isMoved(job)) return 'moved'
+  if (await deps.ledger.isMoved(job)) {
+    await origin.removeRemains(signal)
+    return 'moved'
+  }
   await destinationOf(job, deps).removeCopy(async () => {
+    if (isRemoved) return
     await removeFollowing(locations, job, job.tenantId, signal)
     await removeReverse(locations, job, job.tenantId, signal)
   }, signal)
@@ -56,7 +60,7 @@ export async function moveHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal
   const destination = destinationOf(job, deps)
   await destination.prepare(signal)
   await failpoint('move.prepared')
-  const files = await destination.copyFiles(signal)
+  const files = destination.files && (await FileCopy.open(destination.files, deps, signal))
   const copy = (either: AbortSignal) => copyAndSwitch(job, locations, files, deps, either)
   await (files === undefined ? copy(signal) : files.whileHeld(signal, copy))
 }
@@ -81,7 +85,7 @@ async function copyAndSwitch(
     })
   })
   const either = AbortSignal.any([signal, ended.signal])
-  const objects = await withSlot(locations, async (snapshot) => {
+  const objects = await withSlot(locations, either, async (snapshot) => {
     await failpoint('move.slot-created')
     await ledger.step(job, 'copy', copied, epoch)
     const onProgress = (rows: number, bytes: number) => Object.assign(copied, { rows, bytes })
@@ -108,15 +112,15 @@ async function copyAndSwitch(
 async function complete(job: MoveJob, locations: Locations, deps: MoveDeps, signal: AbortSignal): Promise<Outcome> {
   const { failpoint } = deps
   const { tenantId } = job
-  const destination = destinationOf(job, deps)
   const isServed = await serveNewHome(job, deps, signal)
-  const canBeReverted = isServed && destination.notRevertible === undefined
+  const canBeReverted = isServed && neverRevertible(job) === undefined
   const isRevertible = canBeReverted && (await retainOldHome(locations, job, signal))
   await failpoint('move.retained')
   await removeFollowing(locations, job, isRevertible ? tenantId : replacedSchema(tenantId), signal)
   if (!isRevertible) {
     await removeReverse(locations, job, tenantId, signal)
-    await destination.removeSource(isServed, signal)
+    if (!isServed) await destinationOf(job, deps).removeUnserved(signal)
+    await originOf(job, deps).removeRemains(signal)
   }
   await failpoint('move.cleaned')
   return isRevertible ? 'moved, revertible' : 'moved'
@@ -159,7 +163,7 @@ async function rejectObstacles(
   signal: AbortSignal,
 ): Promise<void> {
   const tenant = await deps.tenant(job.tenantId)
-  if (tenant?.desired !== 'active' || tenant.database !== job.from)
+  if (tenant?.desired !== 'active' || (tenant.database ?? dedicatedDatabase) !== job.from)
     throw new MoveError('The tenant is not active any more, or its home is in another database.')
   await waitForBackup(job, deps, signal)
   const { rows } = await asAdmin(source, signal, (client) =>

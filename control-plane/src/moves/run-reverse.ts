@@ -15,6 +15,7 @@ import { isSwitched, removeReverse } from './remove-remains.ts'
 import { completeOrContinue, currentObjects, revertMove } from './revert-move.ts'
 import { reasonToEnd, revertedReason } from './reverse.ts'
 import { locationsOf } from './run-move.ts'
+import { sharedServer } from './locations.ts'
 import { homeIn } from './shared-database.ts'
 import { withSessions } from './sessions.ts'
 import { whileLinked } from './watch-link.ts'
@@ -39,7 +40,7 @@ export async function runReverse(job: ReverseJob, deps: MoveDeps, lost: AbortSig
       const reason = reasonToEnd(facts, job, clock.now())
       isEnding = facts.revert === undefined && reason !== undefined
       const { revert: wanted } = facts
-      const { postgresUrl } = locationsOf(deps, job).source
+      const postgresUrl = sharedServer(locationsOf(deps, job))
       if (wanted !== undefined)
         await whileLinked(postgresUrl, clock, lost, (linked) => revert(wanted, job, deps, linked))
       else if (reason === undefined) await whileLinked(postgresUrl, clock, lost, (linked) => follow(job, deps, linked))

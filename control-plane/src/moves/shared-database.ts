@@ -1,33 +1,92 @@
-// A shared database of the region as the destination of a move. The roles of a home exist on the whole server.
-import { asAdmin, type SharedLocation } from '../backups/index.ts'
+// A shared database of the region as an end of a move. The roles of a home exist on the whole server.
+import { asAdmin, createRoles, type SharedLocation } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
 import { superuserOf } from '../regions/index.ts'
 import type { Destination } from './destination.ts'
+import { filesIntoRuntimes } from './files-into-runtimes.ts'
 import type { MoveLocation } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
-import { regionOf } from './move-regions.ts'
+import { MoveError } from './move-error.ts'
+import { regionOf, sharedRuntimesOf } from './move-regions.ts'
 import type { MoveJob } from './move.ts'
+import type { Origin } from './origin.ts'
+import { ownHomeOf, rejectOtherStore } from './own-home.ts'
 
-/** Returns the destination. */
-export function sharedDatabase(job: MoveJob, deps: MoveDeps): Destination {
-  const { tenantId, from, to } = job
-  const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
+const unknownMilliseconds = 10_000
+const pollMilliseconds = 50
+
+const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
+
+/** Returns the database to which a move leads. */
+export function sharedDestination(job: MoveJob, deps: MoveDeps): Destination {
+  return job.toIsolation === undefined ? otherDatabase(job, deps) : firstDatabase(job, deps)
+}
+
+/** The destination of a home of the same server. */
+function otherDatabase(job: MoveJob, deps: MoveDeps): Destination {
+  const { tenantId, to } = job
+  const location = sharedLocation(job, to, deps)
   return {
-    location: sharedLocation(job, to, deps),
-    notRevertible: undefined,
+    location,
+    files: undefined,
     prepare: () => homeIn(job, to, deps).prepare(() => undefined),
-    copyFiles: () => Promise.resolve(undefined),
     async removeCopy(removeFollowing, signal) {
       await removeFollowing()
-      if (await sharedLocation(job, to, deps).isPresent(signal))
-        await homeIn(job, to, deps).dropSchema(tenantId, progress(signal))
+      if (await location.isPresent(signal)) await homeIn(job, to, deps).dropSchema(tenantId, progress(signal))
     },
-    removeSource: (_isServed, signal) => homeIn(job, from, deps).dropSchema(replacedSchema(tenantId), progress(signal)),
+    removeUnserved: () => Promise.resolve(),
+  }
+}
+
+/** The destination of a home that was the tenant's own. */
+function firstDatabase(job: MoveJob, deps: MoveDeps): Destination {
+  const { tenantId, to } = job
+  const location = sharedLocation(job, to, deps)
+  const urls = sharedRuntimesOf(job, deps)
+  const own = ownHomeOf(job, deps)
+  const { home } = own
+  const remove = async (signal: AbortSignal) => {
+    if (await location.isPresent(signal)) await homeIn(job, to, deps).drop(tenantId, progress(signal))
+    await removeSharedFiles(urls, tenantId, deps, signal)
+  }
+  return {
+    location,
+    files: filesIntoRuntimes({ home, target: deps.runtimeFiles(urls, tenantId), tenantId, clock: deps.clock }),
+    async prepare(signal) {
+      const tenant = await deps.tenant(tenantId)
+      if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')
+      await rejectOtherStore(own, signal)
+      await createRoles(tenant, { location, home: homeIn(job, to, deps) }, signal)
+    },
+    async removeCopy(removeFollowing, signal) {
+      await removeFollowing()
+      await remove(signal)
+    },
+    async removeUnserved(signal) {
+      // Another purge removes the home where the control database has it.
+      if ((await deps.tenant(tenantId)) === undefined) await remove(signal)
+    },
+  }
+}
+
+/** Returns the database that a home leaves. */
+export function sharedOrigin(job: MoveJob, deps: MoveDeps): Origin {
+  const { tenantId, from } = job
+  const urls = sharedRuntimesOf(job, deps)
+  return {
+    location: sharedLocation(job, from, deps),
+    isRemoved: () => Promise.resolve(false),
+    async removeRemains(signal) {
+      if (job.toIsolation === undefined)
+        return homeIn(job, from, deps).dropSchema(replacedSchema(tenantId), progress(signal))
+      await removeSharedFiles(urls, tenantId, deps, signal)
+      await homeIn(job, from, deps).drop(tenantId, progress(signal))
+    },
   }
 }
 
 /** Returns a shared database of the move's region. */
-export function sharedLocation(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>): MoveLocation {
+function sharedLocation(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>): MoveLocation {
   const location = { postgresUrl: superuserOf(regionOf(job, deps).config), database }
   return { ...location, isPresent: (signal) => isPresent(location, signal) }
 }
@@ -43,4 +102,19 @@ async function isPresent({ postgresUrl, database }: SharedLocation, signal: Abor
     client.query('select 1 from pg_database where datname = $1 and datallowconn', [database]),
   )
   return rows.length > 0
+}
+
+/** Removes the tenant's files from the shared runtimes, which do not serve it. */
+async function removeSharedFiles(
+  urls: readonly string[],
+  tenantId: string,
+  { probe, clock }: MoveDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const bounded = AbortSignal.any([signal, clock.timeout(unknownMilliseconds)])
+  for (const url of urls) {
+    while ((await probe.tenantHealth(url, tenantId, bounded)) !== undefined)
+      await clock.sleep(pollMilliseconds, bounded)
+    await probe.removeData(url, tenantId, signal)
+  }
 }

@@ -31,9 +31,10 @@ async function locationAfter(
   transaction: Transaction,
   { region: regionId, to: name, toIsolation: isolation }: MoveJob,
 ): Promise<{ isolation?: string; sharedDatabaseId: string | null } | undefined> {
-  if (isolation !== undefined) return { isolation, sharedDatabaseId: null }
+  if (isolation === 'database-per-tenant') return { isolation, sharedDatabaseId: null }
   const found = await transaction.sharedDatabase.findUnique({ where: { regionId_name: { regionId, name } } })
-  return found === null ? undefined : { sharedDatabaseId: found.id }
+  if (found === null) return undefined
+  return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
 }
 
 /** The leader's ledger of moves. Every write throws `LeadershipLost` when another control plane leads. */

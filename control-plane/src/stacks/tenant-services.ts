@@ -1,4 +1,5 @@
 // The services of a tenant with its own database, and functions that they share with a region's services. Pure.
+import { movableSettings } from './shared-server-settings.ts'
 import type { SecretText } from './secret-text.ts'
 import type { Attachment, HealthCheck, Resources, Service } from './stack.ts'
 
@@ -55,6 +56,7 @@ export function postgresService({
   const settings = {
     max_connections: connections,
     reserved_connections: reservedConnections,
+    ...movableSettings,
     ...further,
     shared_buffers: `${buffers}MB`,
     max_wal_size: '512MB',

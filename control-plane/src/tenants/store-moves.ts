@@ -1,15 +1,27 @@
-// Requests moves of homes: to another shared database, back, and into services of the tenant's own. The leader carries them out.
+// Requests moves of homes: to another shared database, back, and into services of the tenant's own or out of them. The leader
+// carries them out.
 import { dedicatedDatabase } from '../homes/index.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { ControlError } from '../platform/errors.ts'
+import type { Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { Isolation } from '../stacks/index.ts'
 import { lockIdleTenant, readTenant, rejectUnlessIdle, type TenantRow } from './store-locks.ts'
 import { openOperation, shownTenant, type MoveRequest } from './store-raise.ts'
 import { moveToRevert } from './store-revertible.ts'
-import { rejectUnlessMovable, rejectUnlessReady, sharedDatabaseNamed } from './store-shared-databases.ts'
+import {
+  databaseWithRoom,
+  rejectUnlessMovable,
+  rejectUnlessReady,
+  sharedDatabaseNamed,
+} from './store-shared-databases.ts'
 import type { TenantWrite } from './tenant-write.ts'
+
+/** The isolation models between which a tenant can move. */
+const movableIsolations = ['schema-per-tenant', 'database-per-tenant'] as const
+const isMovable = (isolation: string): isolation is (typeof movableIsolations)[number] =>
+  movableIsolations.some((one) => one === isolation)
 
 /** A write, and the time at which it is made. */
 type MoveWrite = RecordedWrite & { at: Date }
@@ -26,9 +38,7 @@ export async function requestMove(
   { isReversible = true }: { isReversible?: boolean },
 ): Promise<TenantWrite> {
   const { transaction } = write
-  // The lock of the region comes with that of the tenant, so that no two transactions wait for each other.
-  const region = (await transaction.tenant.findUnique({ where: { id }, select: { regionId: true } }))?.regionId
-  await lock(transaction, `tenant:${id}`, ...(region === undefined ? [] : ([`homes:${region}`] as const)))
+  await lockWithHomes(transaction, id)
   const tenant = await readTenant(transaction, id, undefined)
   rejectUnlessMovable(tenant, to)
   await rejectUnlessIdle(transaction, tenant)
@@ -41,7 +51,7 @@ export async function requestMove(
  * Requests that a tenant gets another isolation model.
  * @param to a model that the region supports
  * @param ifMatch generation that the caller expects
- * @throws ControlError SAME_ISOLATION, UNSUPPORTED_ISOLATION, NOT_ACTIVE, STALE_ETAG, OPERATION_IN_PROGRESS
+ * @throws ControlError SAME_ISOLATION, UNSUPPORTED_ISOLATION, NOT_ACTIVE, NOT_DEDICATED, STALE_ETAG, OPERATION_IN_PROGRESS
  */
 export async function requestIsolation(
   id: string,
@@ -49,17 +59,38 @@ export async function requestIsolation(
   ifMatch: number | undefined,
   write: MoveWrite,
 ): Promise<TenantWrite> {
-  const tenant = await lockIdleTenant(write.transaction, id, ifMatch)
+  const { transaction } = write
+  await lockWithHomes(transaction, id)
+  const tenant = await lockIdleTenant(transaction, id, ifMatch)
   const { isolation, sharedDatabase, regionId: region } = tenant
   if (isolation === to) throw new ControlError('SAME_ISOLATION', `The isolation of the tenant is ${to} already.`)
-  if (sharedDatabase === null || to !== 'database-per-tenant')
+  if (!isMovable(isolation) || !isMovable(to))
     throw new ControlError(
       'UNSUPPORTED_ISOLATION',
-      `A tenant cannot move from ${isolation} to ${to}. Possible: from schema-per-tenant to database-per-tenant.`,
+      `A tenant cannot move from ${isolation} to ${to}. Possible: between ${movableIsolations.join(' and ')}.`,
     )
   rejectUnlessReady(tenant)
-  const move = { region, from: sharedDatabase.name, to: dedicatedDatabase, toIsolation: to } as const
-  return begin(tenant, move, 'tenant.change_isolation', write)
+  if (to === 'schema-per-tenant') rejectOwnSettings(tenant)
+  const from = sharedDatabase?.name ?? dedicatedDatabase
+  const target = to === 'schema-per-tenant' ? (await databaseWithRoom(transaction, region)).name : dedicatedDatabase
+  return begin(tenant, { region, from, to: target, toIsolation: to }, 'tenant.change_isolation', write)
+}
+
+/** Rejects settings that only a tenant with services of its own can have. @throws ControlError NOT_DEDICATED */
+function rejectOwnSettings({ resources, pauseAfterSeconds, archiveDays }: TenantRow): void {
+  const settings = { resources, pause_after_seconds: pauseAfterSeconds, archive_days: archiveDays }
+  const field = Object.entries(settings).find(([, value]) => value !== null)?.[0]
+  if (field === undefined) return
+  throw new ControlError(
+    'NOT_DEDICATED',
+    `Field "${field}" requires a tenant with services of its own. Set it to null before the move.`,
+  )
+}
+
+/** Locks a tenant and the homes of its region, so that no two transactions wait for each other. */
+async function lockWithHomes(transaction: Transaction, id: string): Promise<void> {
+  const region = (await transaction.tenant.findUnique({ where: { id }, select: { regionId: true } }))?.regionId
+  await lock(transaction, `tenant:${id}`, ...(region === undefined ? [] : ([`homes:${region}`] as const)))
 }
 
 /**

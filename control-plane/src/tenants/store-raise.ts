@@ -67,7 +67,7 @@ export interface MoveRequest {
   reverts?: string
   isReversible?: boolean
   /** The isolation model that the tenant gets; absent: its own. */
-  toIsolation?: 'database-per-tenant'
+  toIsolation?: 'schema-per-tenant' | 'database-per-tenant'
 }
 
 export async function openOperation(

@@ -20,14 +20,20 @@ export async function sharedDatabaseFor(
   transaction: Transaction,
   { region: regionId, isolation }: { region: string; isolation: Isolation },
 ): Promise<string | null> {
-  if (isolation !== 'schema-per-tenant') return null
+  return isolation === 'schema-per-tenant' ? (await databaseWithRoom(transaction, regionId)).id : null
+}
+
+/** Returns the region's first shared database with a free slot, or a new one. */
+export async function databaseWithRoom(
+  transaction: Transaction,
+  regionId: string,
+): Promise<{ id: string; name: string }> {
   const candidate = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
-  if (candidate !== undefined && candidate.room >= minFreeSlotsWithoutLock) return candidate.id
+  if (candidate !== undefined && candidate.room >= minFreeSlotsWithoutLock) return candidate
   await lock(transaction, `homes:${regionId}`)
   const databases = await sharedDatabases(transaction, regionId)
   const withRoom = databases.find(({ room }) => room > 0)
-  if (withRoom !== undefined) return withRoom.id
-  return (await openDatabase(transaction, regionId, databases.length + 1)).id
+  return withRoom ?? openDatabase(transaction, regionId, databases.length + 1)
 }
 
 /** Returns the name of a region's shared database. @param number its number in the order of their creation, from 1 */
@@ -40,15 +46,18 @@ function openDatabase(transaction: Transaction, regionId: string, number: number
   return transaction.sharedDatabase.create({ data })
 }
 
-async function sharedDatabases(transaction: Transaction, regionId: string): Promise<{ id: string; room: number }[]> {
+async function sharedDatabases(
+  transaction: Transaction,
+  regionId: string,
+): Promise<{ id: string; name: string; room: number }[]> {
   const rows = await transaction.sharedDatabase.findMany({
     where: { regionId },
     orderBy: { createdAt: 'asc' },
     include: { _count: { select: { tenants: true } } },
   })
-  return rows.map(({ id, capacity, maxBytes, bytes, _count: homes }) => {
+  return rows.map(({ id, name, capacity, maxBytes, bytes, _count: homes }) => {
     const isTooLarge = maxBytes !== null && bytes !== null && bytes >= maxBytes
-    return { id, room: isTooLarge ? 0 : capacity - homes.tenants }
+    return { id, name, room: isTooLarge ? 0 : capacity - homes.tenants }
   })
 }
 

@@ -25,6 +25,7 @@ export function addCopyRoutes(app: FastifyInstance, backend: BlobBackend): void 
 
   app.put<{ Params: BlobParams }>(`${storePath}/:blob`, { config: { access: 'internal' } }, async ({ params }) => {
     const { id, blob } = checked(params)
+    backend.readmitTenant(id)
     return { store_id: await backend.claimStore(id, blob) }
   })
 

@@ -1,4 +1,5 @@
-// Requests that a tenant gets services of its own, and reads its home wherever that is.
+// Requests that a tenant gets another isolation, and reads its home wherever that is.
+import type { Isolation } from '#control-plane/stacks/index.ts'
 import type { ReadHome } from './busy-scene.ts'
 import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
 
@@ -6,13 +7,21 @@ import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
 const moveMilliseconds = 600_000
 
 /** Requests another isolation, and waits until the move has ended. */
-export async function isolate(platform: ServedPlatform, { id }: Owner): Promise<Record<string, unknown>> {
-  return ended(platform, await beginIsolation(platform, id), moveMilliseconds)
+export async function isolate(
+  platform: ServedPlatform,
+  { id }: Owner,
+  isolation: Isolation = 'database-per-tenant',
+): Promise<Record<string, unknown>> {
+  return ended(platform, await beginIsolation(platform, id, isolation), moveMilliseconds)
 }
 
 /** Requests another isolation. @returns the ID of the operation */
-export async function beginIsolation(platform: ServedPlatform, id: string): Promise<string> {
-  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { isolation: 'database-per-tenant' })
+export async function beginIsolation(
+  platform: ServedPlatform,
+  id: string,
+  isolation: Isolation = 'database-per-tenant',
+): Promise<string> {
+  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { isolation })
   if (status !== 200) throw new Error(JSON.stringify(body))
   return String((body['operation'] as Record<string, unknown>)['id'])
 }

@@ -227,7 +227,10 @@ async function writeFiles({ files }: Load, runtime: RuntimeFiles, signal: AbortS
   await eachFile(files, async (blob, content) => {
     signal.throwIfAborted()
     if (number++ < lacking) return
-    if (!(await runtime.has(blob, signal))) await runtime.write(blob, content, signal)
+    if (await runtime.has(blob, signal)) return
+    const written = await runtime.write(blob.id, content, signal)
+    if (written.size !== blob.size || written.sha256 !== blob.sha256)
+      throw new BackupError('MISMATCH', `The content of the file ${blob.id} differs.`)
   })
 }
 

@@ -98,11 +98,15 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
         return Value.Parse(Store, await response.json()).store_id ?? undefined
       },
 
-      /** Gives the tenant's store an ID, unless it has one. @returns the store's ID */
+      /** Gives the tenant's store an ID, unless it has one. Each runtime then accepts its files. @returns the store's ID */
       async claimStore(storeId: string, signal: AbortSignal): Promise<string> {
-        const claiming = call(first(), `store/${storeId}`, { method: 'PUT' }, signal, callMilliseconds)
-        const response = await checked('claim of the store', claiming)
-        return Value.Parse(Store, await response.json()).store_id ?? storeId
+        let found = storeId
+        for (const url of urls) {
+          const claiming = call(url, `store/${storeId}`, { method: 'PUT' }, signal, callMilliseconds)
+          const response = await checked('claim of the store', claiming)
+          found = Value.Parse(Store, await response.json()).store_id ?? storeId
+        }
+        return found
       },
 
       /** Whether the runtime has exactly this file. The runtime reads it, so that its bytes are not sent. */
@@ -118,21 +122,19 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
         return true
       },
 
-      /** Writes a file that the runtime does not have. */
+      /** Writes a file that the runtime does not have. @returns what the runtime has written */
       async write(
-        { id, size, sha256 }: BlobEntry,
+        blobId: string,
         content: AsyncIterable<Uint8Array>,
         signal: AbortSignal,
-      ): Promise<void> {
+      ): Promise<Omit<BlobEntry, 'id'>> {
         const body = Readable.toWeb(Readable.from(content, { objectMode: false }))
         const options = { method: 'PUT', body, duplex: 'half' } as unknown as Call
         const response = await checked(
           'write of a file',
-          call(first(), `blobs/${id}`, options, signal, fileMilliseconds),
+          call(first(), `blobs/${blobId}`, options, signal, fileMilliseconds),
         )
-        const written = Value.Parse(Written, await response.json())
-        if (written.size !== size || written.sha256 !== sha256)
-          throw new BackupError('MISMATCH', `The content of the file ${id} differs.`)
+        return Value.Parse(Written, await response.json())
       },
     }
   }

@@ -37,6 +37,17 @@ export function asAdmin<T>(
   return session(location, location.postgresUrl, signal, work)
 }
 
+/** Works as superuser in a session that can create replication slots. */
+export function asReplicator<T>(
+  location: SharedLocation,
+  signal: AbortSignal,
+  work: (client: pg.Client) => Promise<T>,
+): Promise<T> {
+  // The types of node-postgres lack the parameter.
+  const replication = { replication: 'database' } as Partial<pg.ClientConfig>
+  return session(location, location.postgresUrl, signal, work, replication)
+}
+
 /** Works as another login. */
 export function asLogin<T>(
   location: SharedLocation,
@@ -55,9 +66,11 @@ async function session<T>(
   url: PostgresUrl,
   signal: AbortSignal,
   work: (client: pg.Client) => Promise<T>,
+  more: Partial<pg.ClientConfig> = {},
 ): Promise<T> {
   signal.throwIfAborted()
   const config = {
+    ...more,
     connectionString: inDatabase(url, database),
     application_name: 'tenantry-backups',
     statement_timeout: statementMilliseconds,

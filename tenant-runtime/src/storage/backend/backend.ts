@@ -57,7 +57,10 @@ export interface BlobBackend {
   /** Whether some of the tenant's blobs are in another store, so that both stores are required. */
   isPaired(tenantId: string): Promise<boolean>
   setPaired(tenantId: string, paired: boolean): Promise<void>
+  /** Removes the tenant's blobs, also those of uploads in progress. */
   removeTenant(tenantId: string): Promise<void>
+  /** Lets blobs of a tenant be written again that was removed: it has moved away from these runtimes, and returns. */
+  readmitTenant(tenantId: string): void
 }
 
 /** The form of blobs' names. It must be checked, because names are read from a table that the tenant can change. */

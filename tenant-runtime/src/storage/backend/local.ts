@@ -58,7 +58,7 @@ export class LocalBackend implements BlobBackend {
   readonly #sync = new SharedRun(syncDirectory)
   readonly #storeIdReads = new SharedRun(readStoreId)
   readonly #trust = new DiskTrust(() => probeDirectory(this.#tmp, this.#root))
-  /** Deleted tenants; their ids are never used again. */
+  /** Tenants that were deleted, or have moved away. */
   readonly #removed = new Set<string>()
   /** Shards that exist and were synced into their parents. */
   readonly #shards = new Map<string, Promise<string>>()
@@ -271,6 +271,10 @@ export class LocalBackend implements BlobBackend {
     for (const blobId of await this.#drafts(tenantId)) await removeFile(this.#draft(tenantId, blobId))
     for (const shard of this.#shards.keys())
       if (shard.startsWith(join(this.#root, tenantId))) this.#shards.delete(shard)
+  }
+
+  readmitTenant(tenantId: string): void {
+    this.#removed.delete(tenantId)
   }
 
   /** Removes what an upload has written after its tenant was deleted. */

@@ -111,6 +111,11 @@ export class PairedBackend implements BlobBackend {
     await Promise.all([this.primary.removeTenant(tenantId), this.fallback.removeTenant(tenantId)])
   }
 
+  readmitTenant(tenantId: string): void {
+    this.primary.readmitTenant(tenantId)
+    this.fallback.readmitTenant(tenantId)
+  }
+
   #storeIds(tenantId: string): Promise<[primary: string | undefined, fallback: string | undefined]> {
     return Promise.all([this.primary.storeId(tenantId), this.fallback.storeId(tenantId)])
   }

@@ -175,6 +175,10 @@ export class S3Backend implements BlobBackend {
     await forEachInBatches(listUploads(connection, prefix), concurrency, (upload) => abortUpload(connection, upload))
   }
 
+  readmitTenant(tenantId: string): void {
+    this.#removed.delete(tenantId)
+  }
+
   /** Removes what an upload has written after its tenant was deleted. */
   async #removeAfterDeletion(tenantId: string): Promise<RuntimeError> {
     await this.removeTenant(tenantId)

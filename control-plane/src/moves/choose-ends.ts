@@ -1,0 +1,17 @@
+// Chooses where a move brings a home from, and where to.
+import type { Destination } from './destination.ts'
+import type { MoveDeps } from './move-deps.ts'
+import type { MoveJob } from './move.ts'
+import type { Origin } from './origin.ts'
+import { ownDestination, ownOrigin } from './own-services.ts'
+import { sharedDestination, sharedOrigin } from './shared-database.ts'
+
+/** Returns the destination of a move. */
+export function destinationOf(job: MoveJob, deps: MoveDeps): Destination {
+  return job.toIsolation === 'database-per-tenant' ? ownDestination(job, deps) : sharedDestination(job, deps)
+}
+
+/** Returns the origin of a move. */
+export function originOf(job: MoveJob, deps: MoveDeps): Origin {
+  return job.toIsolation === 'schema-per-tenant' ? ownOrigin(job, deps) : sharedOrigin(job, deps)
+}

@@ -1,0 +1,97 @@
+// Copies files from the volume of a tenant's own runtime to the runtimes that tenants share. One program in its container packs the
+// files of a round.
+import { createHash } from 'node:crypto'
+import { Readable } from 'node:stream'
+import { extract } from 'tar-stream'
+import { inFiles, whileHeld, type HomeLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
+import type { Clock } from '../platform/clock.ts'
+import { paced, type Pace } from '../platform/pace.ts'
+import type { FileTransfer } from './copy-files.ts'
+import { MoveError } from './move-error.ts'
+
+const readStoreId = 'if [ -e "$TENANTRY_DATA/blobs/$1/store" ]; then cat "$TENANTRY_DATA/blobs/$1/store"; fi'
+/** Packs the files whose names are on standard input. `$1` is the tenant's ID. */
+const packing = `
+cd "$TENANTRY_DATA/blobs/$1"
+tar --create --no-recursion --verbatim-files-from --files-from - --owner=0 --group=0 --numeric-owner
+`
+
+interface Ends {
+  home: HomeLocation
+  /** The runtimes that tenants share. */
+  target: Pick<RuntimeFiles, 'claimStore' | 'write'>
+  tenantId: string
+  clock: Clock
+}
+
+/** Returns the way from a tenant's own runtime to the shared ones, where the tenant has no files. */
+export function filesIntoRuntimes({ home, target, tenantId, clock }: Ends): FileTransfer {
+  const script = (text: string) => ['bash', '-euo', 'pipefail', '-c', text, 'bash', tenantId]
+  return {
+    async storeId(signal) {
+      const [service] = home.filesServices
+      const { code, stdout } = await home.engine.exec(home.stack, service, script(readStoreId), { signal })
+      if (code !== 0) throw new MoveError("The files of the tenant's own runtime could not be read.")
+      return stdout.trim() === '' ? undefined : stdout.trim()
+    },
+
+    whileHeld: (signal, work) => whileHeld(home, tenantId, clock, signal, work),
+
+    async add({ files, storeId, pace }, signal) {
+      if (storeId !== undefined && (await target.claimStore(storeId, signal)) !== storeId)
+        throw new MoveError('The runtimes that tenants share have another store of the tenant.')
+      if (files.length === 0) return
+      const archive = Readable.from(inFiles(home)(script(packing), { input: namesOf(files), signal }), {
+        objectMode: false,
+      })
+      const reader = extract()
+      archive.on('error', (cause) => reader.destroy(cause))
+      const waiting = [...files]
+      try {
+        for await (const entry of archive.pipe(reader)) {
+          const file = waiting.shift()
+          if (file === undefined || entry.header.name !== nameOf(file))
+            throw new MoveError('The archive of files has other ones than the home.')
+          await writeFile(file, entry as unknown as AsyncIterable<Uint8Array>, target, pace, signal)
+          entry.resume()
+        }
+      } finally {
+        archive.destroy()
+      }
+      if (waiting.length > 0) throw new MoveError(`Of ${files.length} files, ${waiting.length} are missing.`)
+    },
+  }
+}
+
+/** Returns the name of a file in the store. */
+function nameOf({ id }: StoredFile): string {
+  return `${id.slice(0, 2)}/${id}`
+}
+
+async function* namesOf(files: readonly StoredFile[]): AsyncGenerator<Uint8Array, undefined> {
+  for (const file of files) yield Buffer.from(`${nameOf(file)}\n`)
+}
+
+/** Writes a file, and compares what was written with what was read. @throws MoveError, BackupError */
+async function writeFile(
+  { id, size }: StoredFile,
+  content: AsyncIterable<Uint8Array>,
+  target: Ends['target'],
+  pace: Pace,
+  signal: AbortSignal,
+): Promise<void> {
+  const hash = createHash('sha256')
+  const written = await target.write(id, hashed(paced(content, pace), hash), signal)
+  if (written.size !== size || written.sha256 !== hash.digest('hex'))
+    throw new MoveError(`The content of the file ${id} differs in the copy.`)
+}
+
+async function* hashed(
+  content: AsyncIterable<Uint8Array>,
+  hash: ReturnType<typeof createHash>,
+): AsyncGenerator<Uint8Array, undefined> {
+  for await (const chunk of content) {
+    hash.update(chunk)
+    yield chunk
+  }
+}
