@@ -25,7 +25,10 @@ export async function addRealTenant(
     password: newTenantId(),
     database: 'postgres',
   }
-  await query(server.url('postgres'), `create role ${login.user} login password '${login.password}'`)
+  await query(
+    server.url('postgres'),
+    `create role ${login.user} login password '${login.password}'; grant all on database postgres to ${login.user}`,
+  )
   return { route, login }
 }
 
