@@ -44,7 +44,11 @@ t.test('A home moves to a selected database, and returns', async (t) => {
   t.match(await tenantBody(ben), { status: 'ready', database_url: new RegExp(`/${second}$`) })
 
   await press(page, 'Move to its own services')
-  await page.getByRole('dialog', { name: 'Give ben services of its own?' }).waitFor()
+  const services = page.getByRole('dialog', { name: 'Give ben services of its own?' })
+  t.same(await services.getByRole('option').allTextContents(), [
+    'a Postgres and a runtime',
+    'a cluster: three members of Postgres and two runtimes',
+  ])
   t.same(await seriousViolations(page), [])
   await press(page, 'Start the move')
   await page.getByText('Invalid isolation "database-per-tenant" in the region "local"').waitFor()

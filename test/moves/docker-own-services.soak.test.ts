@@ -1,42 +1,44 @@
-// A tenant of a region on a Docker Engine moves out of the shared Postgres into containers of its own, and back, while
-// it is used.
+// A tenant of a region on a Docker Engine moves between all isolation models, while it is used.
 import t from 'tap'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
-import { startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { etcdList } from '#test/clusters/platform-parts.ts'
+import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
 import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
 import { homeOf, isolate } from './support/isolation.ts'
 import { sql } from './support/platform.ts'
 
-t.test('A tenant moves into containers of its own, and back', { timeout: 1_800_000 }, async (t) => {
+const shared = { isolation: 'schema-per-tenant', database: 'tenantry_homes_1' } as const
+const own = { isolation: 'database-per-tenant', database: 'home' } as const
+const cluster = { isolation: 'cluster-per-tenant', database: 'home' } as const
+/** Each model after each other one. */
+const models = [shared, own, shared, cluster, shared]
+
+t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, async (t) => {
   // A busy machine may need longer than the default for what a hold does.
-  const platform = await startDockerPlatform({ environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' } })
+  const platform = await startDockerPlatform({
+    docker: { clusters: clusterImages },
+    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' },
+  })
   t.teardown(() => platform.stop())
   const tenant = await createBusyTenant(platform, 'ada')
   await sql(tenant.url, everyObjectSql)
   const users = await startRequests(t, tenant)
   await users.untilAllContinue()
-  t.match(await isolate(platform, tenant), {
-    state: 'succeeded',
-    error: null,
-    move: { from: 'tenantry_homes_1', to: 'home', to_isolation: 'database-per-tenant' },
-  })
-  await users.untilAllContinue()
-  t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), {
-    body: { status: 'ready', isolation: 'database-per-tenant' },
-  })
-  t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
-  t.match(await isolate(platform, tenant, 'schema-per-tenant'), {
-    state: 'succeeded',
-    error: null,
-    move: { from: 'home', to: 'tenantry_homes_1', to_isolation: 'schema-per-tenant' },
-  })
-  await users.untilAllContinue()
+  for (const [at, { isolation, database }] of models.slice(1).entries()) {
+    t.match(await isolate(platform, tenant, isolation), {
+      state: 'succeeded',
+      error: null,
+      move: { from: models[at]?.database, to: database, to_isolation: isolation },
+    })
+    await users.untilAllContinue()
+    t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), { body: { status: 'ready', isolation } }, isolation)
+    if (isolation === 'schema-per-tenant')
+      t.same(await ownContainers(platform, tenant.id), [], 'its containers are removed')
+    else t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+  }
   await users.stop()
-  t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), {
-    body: { status: 'ready', isolation: 'schema-per-tenant' },
-  })
-  t.same(await ownContainers(platform, tenant.id), [], 'its containers are removed')
+  t.notMatch(await etcdList(platform, AbortSignal.timeout(30_000)), tenant.id, 'nothing is left in etcd')
   const home = homeOf(tenant)
   const ids = await checkWrites(t, home, users)
   await checkFiles(t, tenant, users)

@@ -15,7 +15,7 @@ export function addSettings(command: Command): Command {
   return command
     .option('--name <name>', 'another name')
     .option('--plan <plan>', 'another plan')
-    .option('--isolation <model>', 'another isolation, alone: database-per-tenant')
+    .option('--isolation <model>', `another isolation, alone: ${isolations.join(', ')}`)
     .option('--suspend-reason <text>', `the public reason of a suspension, or ${reset}`)
     .option('--drift-policy <policy>', 'repair, report or ignore')
     .option('--pause-after <seconds>', `seconds without a request until it is paused; 0 for never, or ${reset}`)

@@ -13,6 +13,11 @@ import type { TabProps } from './tab-props.ts'
 
 type Operations = Paged & { operations: Operation[] }
 
+const titles: Record<string, string> = {
+  'schema-per-tenant': 'Shared database',
+  'cluster-per-tenant': 'Its own cluster',
+}
+
 /** Shows in which database the tenant's home is, and moves it. */
 export function HomeDatabase({ tenant, reload }: TabProps) {
   const isAdmin = useIsAdmin()
@@ -39,7 +44,7 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
   const close = () => setDialog(undefined)
   return (
     <Card
-      title={isShared ? 'Shared database' : 'Its own Postgres'}
+      title={titles[tenant.isolation] ?? 'Its own Postgres'}
       actions={
         canChange ? (
           <>

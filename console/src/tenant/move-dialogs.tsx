@@ -133,29 +133,35 @@ interface ChangeIsolationProps extends MoveProps {
   endsRevert: boolean
 }
 
-/** Gives the tenant a Postgres and a runtime of its own, or takes them away, after a confirmation. */
+/** The services of its own that a tenant can get, by their isolation. */
+const ownServices: [isolation: string, text: string][] = [
+  ['database-per-tenant', 'a Postgres and a runtime'],
+  ['cluster-per-tenant', 'a cluster: three members of Postgres and two runtimes'],
+]
+
+/** Gives the tenant a Postgres and runtimes of its own, or takes them away, after a confirmation. */
 export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeIsolationProps) {
   const isShared = tenant.isolation === 'schema-per-tenant'
+  const [isolation, setIsolation] = useState(isShared ? 'database-per-tenant' : 'schema-per-tenant')
   return (
     <Confirm
       title={isShared ? `Give ${tenant.name} services of its own?` : `Return ${tenant.name} to a shared database?`}
       submit={['Start the move', 'Starting …']}
       onClose={onClose}
       onConfirm={async () => {
-        await call('PATCH', tenantPath(tenant), {
-          body: { isolation: isShared ? 'database-per-tenant' : 'schema-per-tenant' },
-        })
+        await call('PATCH', tenantPath(tenant), { body: { isolation } })
         onDone()
       }}
     >
       <p>
         {isShared
-          ? 'The tenant gets a Postgres and a runtime of its own.'
-          : 'The home goes into a shared database, and the Postgres and the runtime of the tenant are removed.'}{' '}
+          ? 'The tenant gets services of its own.'
+          : 'The home goes into a shared database, and the services of the tenant are removed.'}{' '}
         It is served meanwhile; its requests wait for some seconds at the end. Keys, files and URL stay. SQL sessions
         end, and the name of the database in its <code>database_url</code> changes. You cannot revert this move.
       </p>
       {endsRevert && <p>The last move cannot be reverted any more.</p>}
+      {isShared && <SelectField label="Services" value={isolation} onInput={setIsolation} options={ownServices} />}
     </Confirm>
   )
 }

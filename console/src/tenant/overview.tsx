@@ -54,7 +54,7 @@ export function OverviewTab(props: TabProps) {
           {scope !== 'billing' && <HealthNow id={tenant.tenant_id} />}
         </Card>
       </div>
-      {scope !== 'billing' && tenant.isolation !== 'cluster-per-tenant' && <HomeDatabase {...props} />}
+      {scope !== 'billing' && <HomeDatabase {...props} />}
       {scope !== 'billing' && <Operations id={tenant.tenant_id} />}
       <Connect
         url={tenant.path_url}

@@ -2,7 +2,7 @@
 // made inside their containers, with the token that is there.
 import type { Clock } from '../platform/clock.ts'
 import { BackupError } from './backup-error.ts'
-import type { HomeLocation } from './home-location.ts'
+import type { FilesLocation } from './home-location.ts'
 
 const holdSeconds = 300
 const renewMilliseconds = 60_000
@@ -26,7 +26,7 @@ process.exit(response.ok ? 0 : 1)
  * @throws BackupError FAILED
  */
 export async function whileHeld<T>(
-  location: HomeLocation,
+  location: FilesLocation,
   tenantId: string,
   clock: Clock,
   signal: AbortSignal,

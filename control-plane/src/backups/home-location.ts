@@ -3,17 +3,21 @@ import type { ExecResult, Engine } from '../engines/index.ts'
 import { loggedIn, type Login } from './login.ts'
 import type { RunStream } from './psql-session.ts'
 
-/** The services of a tenant's own that hold its home and its files. */
-export interface HomeLocation {
+/** The services of a tenant's own that hold its files. */
+export interface FilesLocation {
   engine: Engine
   /** The stack of its containers. */
   stack: string
-  /** The service of its Postgres; of a cluster, the primary. */
-  postgres: string
   /** The stack whose volume holds the blobs; absent: `stack`. */
   filesStack?: string
   /** The services whose volume holds the blobs. Scripts run in the first one. */
   filesServices: readonly [string, ...string[]]
+}
+
+/** The services of a tenant's own that hold its home and its files. */
+export interface HomeLocation extends FilesLocation {
+  /** The service of its Postgres; of a cluster, the primary. */
+  postgres: string
   database: string
   /** The directory of the tenant's blobs, in that service. */
   blobs: string
@@ -35,7 +39,7 @@ export const inPostgres =
     engine.execStream(stack, postgres, command, options)
 /** Runs a program in the service that holds the blobs, and yields its output. */
 export const inFiles =
-  ({ engine, stack, filesStack = stack, filesServices: [service] }: HomeLocation): RunStream =>
+  ({ engine, stack, filesStack = stack, filesServices: [service] }: FilesLocation): RunStream =>
   (command, options) =>
     engine.execStream(filesStack, service, command, options)
 
@@ -101,7 +105,7 @@ export async function restoreSection(
 
 /** Runs a script in the service that holds the blobs. Its arguments are `$1` and following. */
 export async function filesScript(
-  { engine, stack, filesStack = stack, filesServices: [service] }: HomeLocation,
+  { engine, stack, filesStack = stack, filesServices: [service] }: FilesLocation,
   script: string,
   parameters: readonly string[],
   options: { input?: AsyncIterable<Uint8Array>; signal: AbortSignal },

@@ -8,10 +8,12 @@ import { sharedDestination, sharedOrigin } from './shared-database.ts'
 
 /** Returns the destination of a move. */
 export function destinationOf(job: MoveJob, deps: MoveDeps): Destination {
-  return job.toIsolation === 'database-per-tenant' ? ownDestination(job, deps) : sharedDestination(job, deps)
+  const { toIsolation: to } = job
+  return to === undefined || to === 'schema-per-tenant' ? sharedDestination(job, deps) : ownDestination(job, to, deps)
 }
 
 /** Returns the origin of a move. */
 export function originOf(job: MoveJob, deps: MoveDeps): Origin {
-  return job.toIsolation === 'schema-per-tenant' ? ownOrigin(job, deps) : sharedOrigin(job, deps)
+  const { fromIsolation: from } = job
+  return from === undefined || from === 'schema-per-tenant' ? sharedOrigin(job, deps) : ownOrigin(job, from, deps)
 }

@@ -3,7 +3,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { extract } from 'tar-stream'
-import { inFiles, whileHeld, type HomeLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
+import { inFiles, whileHeld, type FilesLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { paced, type Pace } from '../platform/pace.ts'
 import type { FileTransfer } from './copy-files.ts'
@@ -17,7 +17,8 @@ tar --create --no-recursion --verbatim-files-from --files-from - --owner=0 --gro
 `
 
 interface Ends {
-  home: HomeLocation
+  /** The tenant's own runtimes. */
+  source: FilesLocation
   /** The runtimes that tenants share. */
   target: Pick<RuntimeFiles, 'claimStore' | 'write'>
   tenantId: string
@@ -25,23 +26,23 @@ interface Ends {
 }
 
 /** Returns the way from a tenant's own runtime to the shared ones, where the tenant has no files. */
-export function filesIntoRuntimes({ home, target, tenantId, clock }: Ends): FileTransfer {
+export function filesIntoRuntimes({ source, target, tenantId, clock }: Ends): FileTransfer {
   const script = (text: string) => ['bash', '-euo', 'pipefail', '-c', text, 'bash', tenantId]
   return {
     async storeId(signal) {
-      const [service] = home.filesServices
-      const { code, stdout } = await home.engine.exec(home.stack, service, script(readStoreId), { signal })
+      const [service] = source.filesServices
+      const { code, stdout } = await source.engine.exec(source.stack, service, script(readStoreId), { signal })
       if (code !== 0) throw new MoveError("The files of the tenant's own runtime could not be read.")
       return stdout.trim() === '' ? undefined : stdout.trim()
     },
 
-    whileHeld: (signal, work) => whileHeld(home, tenantId, clock, signal, work),
+    whileHeld: (signal, work) => whileHeld(source, tenantId, clock, signal, work),
 
     async add({ files, storeId, pace }, signal) {
       if (storeId !== undefined && (await target.claimStore(storeId, signal)) !== storeId)
         throw new MoveError('The runtimes that tenants share have another store of the tenant.')
       if (files.length === 0) return
-      const archive = Readable.from(inFiles(home)(script(packing), { input: namesOf(files), signal }), {
+      const archive = Readable.from(inFiles(source)(script(packing), { input: namesOf(files), signal }), {
         objectMode: false,
       })
       const reader = extract()

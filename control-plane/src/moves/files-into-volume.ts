@@ -1,7 +1,7 @@
 // Copies files into the volume of a tenant's own runtime, with one program in its container.
 import { pack } from 'tar-stream'
 import { linesOf } from '@tenantry/contract'
-import { inFiles, packFiles, type HomeLocation, type RuntimeFiles } from '../backups/index.ts'
+import { inFiles, packFiles, type FilesLocation, type RuntimeFiles } from '../backups/index.ts'
 import type { FilesToCopy, FileTransfer } from './copy-files.ts'
 import { MoveError } from './move-error.ts'
 
@@ -22,18 +22,18 @@ xargs -r -d '\\n' sha256sum < "$names"
 `
 
 /** Returns the way from shared runtimes into the empty volume of a tenant's own one. */
-export function filesIntoVolume(runtime: RuntimeFiles, home: HomeLocation, tenantId: string): FileTransfer {
+export function filesIntoVolume(runtime: RuntimeFiles, target: FilesLocation, tenantId: string): FileTransfer {
   return {
     storeId: (signal) => runtime.storeId(signal),
     whileHeld: (signal, work) => runtime.whileHeld(signal, work),
-    add: (copied, signal) => extract(copied, runtime, home, tenantId, signal),
+    add: (copied, signal) => extract(copied, runtime, target, tenantId, signal),
   }
 }
 
 async function extract(
   { files, storeId, pace }: FilesToCopy,
   runtime: RuntimeFiles,
-  home: HomeLocation,
+  target: FilesLocation,
   tenantId: string,
   signal: AbortSignal,
 ): Promise<void> {
@@ -51,7 +51,7 @@ async function extract(
   const packing = packFiles(archive, files, { runtime, storeId, pace, onFile }, either)
   const command = ['bash', '-euo', 'pipefail', '-c', extraction, 'bash', tenantId]
   const input = archive as unknown as AsyncIterable<Uint8Array>
-  const output = inFiles(home)(command, { input, signal: either })
+  const output = inFiles(target)(command, { input, signal: either })
   await Promise.all([
     packing.then(() => archive.finalize()).catch(fail),
     compare(linesOf(output, maxLineBytes), wanted, files.length).catch(fail),

@@ -1,5 +1,6 @@
 // A move of a home between two databases of a region, as its operation stores it, and its phases. Pure.
 import { Type, type Static } from 'typebox'
+import { isolationModels } from '../stacks/index.ts'
 
 /** The phases in their order. They are the steps of the operation. */
 export const phases = ['prepare', 'copy', 'catch up', 'compare', 'hold', 'switch', 'done'] as const
@@ -24,8 +25,10 @@ export const MoveColumn = Type.Object({
   region: Type.String(),
   from: Type.String(),
   to: Type.String(),
+  /** The isolation model that the tenant has before a move to another one. */
+  fromIsolation: Type.Optional(Type.Enum(isolationModels)),
   /** The isolation model that the tenant has after the move; absent: the one that it has. */
-  toIsolation: Type.Optional(Type.Enum(['schema-per-tenant', 'database-per-tenant'])),
+  toIsolation: Type.Optional(Type.Enum(isolationModels)),
   identities: Type.Optional(Type.Array(Identity)),
   /** Replica identities of the new home, which are other ones as long as changes flow back from it. */
   newIdentities: Type.Optional(Type.Array(Identity)),

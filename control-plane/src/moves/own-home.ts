@@ -1,62 +1,65 @@
-// The Postgres and the runtime of a tenant's own, as a move uses them.
-import { blobsOf, containerServer, type HomeLocation } from '../backups/index.ts'
+// The Postgres and the runtimes of a tenant's own, as a move uses them.
+import { currentServer, type FilesLocation } from '../backups/index.ts'
 import { EngineError, type Engine } from '../engines/index.ts'
 import { dedicatedDatabase } from '../homes/index.ts'
 import type { Region } from '../reconcile/index.ts'
-import { componentServices } from '../stacks/index.ts'
+import { componentServices, type OwnIsolation } from '../stacks/index.ts'
 import type { MoveLocation } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { regionOf } from './move-regions.ts'
 import type { MoveJob } from './move.ts'
 
-export const ownIsolation = 'database-per-tenant'
-
 const otherStore =
   'The files of the region are in a store that all of its runtimes share, so that they cannot be moved.'
 
-/** A tenant's own Postgres and runtime. */
+/** A tenant's own Postgres and runtimes. */
 export interface OwnHome {
   region: Region
   engine: Engine
-  home: HomeLocation
+  files: FilesLocation
   location: MoveLocation
 }
 
 /** Returns a tenant's own services, which need not exist. @throws MoveError if the region has no engine for services */
-export function ownHomeOf(job: MoveJob, deps: Pick<MoveDeps, 'regions'>): OwnHome {
+export function ownHomeOf(job: MoveJob, isolation: OwnIsolation, deps: Pick<MoveDeps, 'regions'>): OwnHome {
+  const { tenantId: id } = job
   const region = regionOf(job, deps)
   const { engine } = region
   if (engine === undefined) throw new MoveError(`The region "${job.region}" has no engine for services.`)
-  const home: HomeLocation = {
-    engine,
-    stack: job.tenantId,
-    postgres: 'postgres',
-    filesServices: componentServices(ownIsolation).runtime,
-    database: dedicatedDatabase,
-    blobs: blobsOf(job.tenantId),
+  const { postgres, runtime } = componentServices(isolation)
+  const serviceNow = (signal: AbortSignal) => region.primaryService({ id, isolation }, signal)
+  const server = currentServer({ engine, stack: id, database: dedicatedDatabase, serviceNow })
+  const isPresent = async (signal: AbortSignal) => {
+    const { containers } = await engine.observe(id, signal)
+    if (!containers.some(({ labels }) => postgres.includes(labels.service ?? ''))) return false
+    await rejectUnready(engine, id, serviceNow, signal)
+    return true
   }
-  const isPresent = (signal: AbortSignal) => isRunning(engine, job.tenantId, signal)
-  return { region, engine, home, location: { ...containerServer(home), isPresent } }
+  return { region, engine, files: { engine, stack: id, filesServices: runtime }, location: { ...server, isPresent } }
 }
 
-/** Rejects a runtime whose files are not on its volume. @throws MoveError */
-export async function rejectOtherStore({ engine, home }: OwnHome, signal: AbortSignal): Promise<void> {
-  const [service] = home.filesServices
+/** Rejects runtimes whose files are not on their volume. @throws MoveError */
+export async function rejectOtherStore({ engine, files }: OwnHome, signal: AbortSignal): Promise<void> {
+  const [service] = files.filesServices
   const script = '[ -z "$TENANTRY_STORAGE_BACKEND" ] || [ "$TENANTRY_STORAGE_BACKEND" = local ]'
-  const { code } = await engine.exec(home.stack, service, ['bash', '-c', script], { signal })
+  const { code } = await engine.exec(files.stack, service, ['bash', '-c', script], { signal })
   if (code !== 0) throw new MoveError(otherStore)
 }
 
-/** Whether the tenant has a Postgres of its own that runs. @throws MoveError, temporary, if it does not accept sessions */
-async function isRunning(engine: Engine, tenantId: string, signal: AbortSignal): Promise<boolean> {
-  const result = await engine
-    .exec(tenantId, 'postgres', ['pg_isready', '-q', '-h', '/run/postgresql', '-U', 'postgres'], { signal })
+/** Rejects a Postgres that does not accept sessions. @throws MoveError, temporary */
+async function rejectUnready(
+  engine: Engine,
+  tenantId: string,
+  serviceNow: (signal: AbortSignal) => Promise<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  const command = ['pg_isready', '-q', '-h', '/run/postgresql', '-U', 'postgres']
+  const { code } = await engine
+    .exec(tenantId, await serviceNow(signal), command, { signal })
     .catch((cause: unknown) => {
-      if (cause instanceof EngineError && cause.code === 'NOT_FOUND') return undefined
+      if (cause instanceof EngineError && (cause.code === 'NOT_FOUND' || cause.code === 'UNHEALTHY')) return { code: 1 }
       throw cause
     })
-  if (result !== undefined && result.code !== 0)
-    throw new MoveError("The tenant's own Postgres does not accept sessions.", { isTemporary: true })
-  return result !== undefined
+  if (code !== 0) throw new MoveError("The tenant's own Postgres does not accept sessions.", { isTemporary: true })
 }

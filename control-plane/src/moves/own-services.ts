@@ -2,30 +2,34 @@
 // empty database, and no watch sends the tenant to that runtime before its isolation changes.
 import { createRoles } from '../backups/index.ts'
 import { startServices, type Snapshot } from '../reconcile/index.ts'
+import { componentServices, type OwnIsolation } from '../stacks/index.ts'
 import type { Destination } from './destination.ts'
 import { filesIntoVolume } from './files-into-volume.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
+import { dropSlotSql } from './move-sql.ts'
 import type { MoveJob } from './move.ts'
 import type { Origin } from './origin.ts'
-import { ownHomeOf, ownIsolation, rejectOtherStore } from './own-home.ts'
+import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
 import { sharedRuntimesOf } from './move-regions.ts'
 
+const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres'] as const
+
 /** Returns new services of the tenant's own. */
-export function ownDestination(job: MoveJob, deps: MoveDeps): Destination {
+export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps): Destination {
   const { tenantId: id } = job
-  const own = ownHomeOf(job, deps)
-  const { region, engine, location } = own
+  const own = ownHomeOf(job, isolation, deps)
+  const { region, location } = own
   return {
     location,
-    files: filesIntoVolume(deps.runtimeFiles(sharedRuntimesOf(job, deps), id), own.home, id),
+    files: filesIntoVolume(deps.runtimeFiles(sharedRuntimesOf(job, deps), id), own.files, id),
 
     async prepare(signal) {
       const tenant = await deps.tenant(id)
       if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')
       const wanted: Snapshot = {
         ...tenant,
-        isolation: ownIsolation,
+        isolation,
         database: undefined,
         homeVersion: undefined,
         operation: undefined,
@@ -37,26 +41,49 @@ export function ownDestination(job: MoveJob, deps: MoveDeps): Destination {
     },
 
     async removeCopy(removeFollowing, signal) {
-      await engine.remove(id, signal)
+      await removeServices(job, isolation, own, signal)
       await removeFollowing()
       await deps.ledger.releaseServices(job, deps.epoch)
     },
 
-    removeUnserved: (signal) => engine.remove(id, signal),
+    removeUnserved: (signal) => removeServices(job, isolation, own, signal),
   }
 }
 
 /** Returns the tenant's own services as those that it leaves. */
-export function ownOrigin(job: MoveJob, deps: MoveDeps): Origin {
+export function ownOrigin(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps): Origin {
+  const own = ownHomeOf(job, isolation, deps)
   const { tenantId: id } = job
-  const { engine, location } = ownHomeOf(job, deps)
+  const { engine, location } = own
   return {
     location,
     isRemoved: async (signal) => !(await location.isPresent(signal)),
 
+    async removeSlot(stream, signal) {
+      // The slot of a former primary retains WAL up to a limit, until the next move or the end of that member.
+      for (const member of componentServices(isolation).postgres) {
+        const options = { input: dropSlotSql(stream), signal }
+        await engine.exec(id, member, [...psql, '-d', 'postgres'], options).catch((cause: unknown) => {
+          signal.throwIfAborted()
+          deps.log.warn({ tenant: id, member, err: cause }, 'A slot of a move could not be removed from a member.')
+        })
+      }
+    },
+
     async removeRemains(signal) {
-      await engine.remove(id, signal)
+      await removeServices(job, isolation, own, signal)
       await deps.ledger.releaseServices(job, deps.epoch)
     },
   }
+}
+
+/** Removes the services with their data, and what the region has of their cluster. */
+async function removeServices(
+  { tenantId: id }: MoveJob,
+  isolation: OwnIsolation,
+  { region, engine }: OwnHome,
+  signal: AbortSignal,
+): Promise<void> {
+  await engine.remove(id, signal)
+  await region.closeCluster({ id, isolation }, signal)
 }

@@ -44,6 +44,7 @@ export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: Abo
     if (isRemoved) return
     await removeFollowing(locations, job, job.tenantId, signal)
     await removeReverse(locations, job, job.tenantId, signal)
+    await origin.removeSlot(streamOf(job.tenantId, 'move'), signal)
   }, signal)
   if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'

@@ -10,7 +10,7 @@ import { MoveError } from './move-error.ts'
 import { regionOf, sharedRuntimesOf } from './move-regions.ts'
 import type { MoveJob } from './move.ts'
 import type { Origin } from './origin.ts'
-import { ownHomeOf, rejectOtherStore } from './own-home.ts'
+import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
 
 const unknownMilliseconds = 10_000
 const pollMilliseconds = 50
@@ -19,7 +19,10 @@ const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
 
 /** Returns the database to which a move leads. */
 export function sharedDestination(job: MoveJob, deps: MoveDeps): Destination {
-  return job.toIsolation === undefined ? otherDatabase(job, deps) : firstDatabase(job, deps)
+  const { fromIsolation: from } = job
+  return from === undefined || from === 'schema-per-tenant'
+    ? otherDatabase(job, deps)
+    : firstDatabase(job, ownHomeOf(job, from, deps), deps)
 }
 
 /** The destination of a home of the same server. */
@@ -39,19 +42,22 @@ function otherDatabase(job: MoveJob, deps: MoveDeps): Destination {
 }
 
 /** The destination of a home that was the tenant's own. */
-function firstDatabase(job: MoveJob, deps: MoveDeps): Destination {
+function firstDatabase(job: MoveJob, own: OwnHome, deps: MoveDeps): Destination {
   const { tenantId, to } = job
   const location = sharedLocation(job, to, deps)
   const urls = sharedRuntimesOf(job, deps)
-  const own = ownHomeOf(job, deps)
-  const { home } = own
   const remove = async (signal: AbortSignal) => {
     if (await location.isPresent(signal)) await homeIn(job, to, deps).drop(tenantId, progress(signal))
     await removeSharedFiles(urls, tenantId, deps, signal)
   }
   return {
     location,
-    files: filesIntoRuntimes({ home, target: deps.runtimeFiles(urls, tenantId), tenantId, clock: deps.clock }),
+    files: filesIntoRuntimes({
+      source: own.files,
+      target: deps.runtimeFiles(urls, tenantId),
+      tenantId,
+      clock: deps.clock,
+    }),
     async prepare(signal) {
       const tenant = await deps.tenant(tenantId)
       if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')
@@ -76,6 +82,7 @@ export function sharedOrigin(job: MoveJob, deps: MoveDeps): Origin {
   return {
     location: sharedLocation(job, from, deps),
     isRemoved: () => Promise.resolve(false),
+    removeSlot: () => Promise.resolve(),
     async removeRemains(signal) {
       if (job.toIsolation === undefined)
         return homeIn(job, from, deps).dropSchema(replacedSchema(tenantId), progress(signal))

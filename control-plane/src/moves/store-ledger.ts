@@ -31,7 +31,7 @@ async function locationAfter(
   transaction: Transaction,
   { region: regionId, to: name, toIsolation: isolation }: MoveJob,
 ): Promise<{ isolation?: string; sharedDatabaseId: string | null } | undefined> {
-  if (isolation === 'database-per-tenant') return { isolation, sharedDatabaseId: null }
+  if (isolation !== undefined && isolation !== 'schema-per-tenant') return { isolation, sharedDatabaseId: null }
   const found = await transaction.sharedDatabase.findUnique({ where: { regionId_name: { regionId, name } } })
   if (found === null) return undefined
   return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }

@@ -75,7 +75,7 @@ export interface Region {
   /** Gives a new cluster its user and keys in the region's etcd. A tenant without a cluster needs none. */
   openCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
-  closeCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
+  closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**
    * Returns the service of a tenant's own Postgres; of a cluster, that of its present primary. @throws EngineError UNHEALTHY
    * without a primary

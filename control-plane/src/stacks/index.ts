@@ -9,7 +9,7 @@ export {
 } from './cluster-stack.ts'
 export { DockerSettings, S3Bucket } from './docker-settings.ts'
 export { type EtcdCredentials, etcdHosts, etcdName, memberNumbers } from './etcd-services.ts'
-export { compareIsolation, type Isolation, isolationInRegion, isolationModels } from './isolation.ts'
+export { compareIsolation, type Isolation, isolationInRegion, isolationModels, type OwnIsolation } from './isolation.ts'
 export {
   containerName,
   isContainerName,

@@ -5,6 +5,9 @@ export const isolationModels = ['schema-per-tenant', 'database-per-tenant', 'clu
 /** An isolation model, which determines the resources that a tenant does not share (specification, section 1). */
 export type Isolation = (typeof isolationModels)[number]
 
+/** A model with services of the tenant's own. */
+export type OwnIsolation = Exclude<Isolation, 'schema-per-tenant'>
+
 /**
  * Returns the plan's model or, if the region does not support it, the strongest that it supports; undefined if there is
  * none.

@@ -1,4 +1,5 @@
 // The configuration of Patroni on one member of a cluster. Pure.
+import { movableSettings } from './shared-server-settings.ts'
 import { derivedPassword, etcdClientHosts, type EtcdCredentials } from './etcd-services.ts'
 
 /** Port of Patroni's REST interface inside the containers of members. */
@@ -25,6 +26,9 @@ const elections = {
   failsafe_mode: true,
 } as const
 
+/** Replication slots that Patroni does not remove: those of moves. */
+const movingSlots = { type: 'logical', plugin: 'pgoutput' } as const
+
 /**
  * Settings of Postgres, the same for all sizes: Postgres reads most of them only at a start, and a start of all members
  * at once would be an outage.
@@ -37,7 +41,7 @@ const parameters = {
   min_wal_size: '80MB',
   // What a replica may still need after its return. A replica that needs more is copied again.
   wal_keep_size: '128MB',
-  max_slot_wal_keep_size: '2GB',
+  ...movableSettings,
   temp_file_limit: '1GB',
   max_parallel_workers_per_gather: 0,
   authentication_timeout: '10s',
@@ -47,7 +51,11 @@ const parameters = {
 } as const
 
 /** Settings that Patroni stores in etcd when a cluster begins: the rules of elections, and settings that are equal on all members. */
-export const clusterSettings = { ...elections, postgresql: { use_pg_rewind: true, use_slots: true, parameters } }
+export const clusterSettings = {
+  ...elections,
+  ignore_slots: [movingSlots],
+  postgresql: { use_pg_rewind: true, use_slots: true, parameters },
+}
 
 /** The rules of pg_hba.conf. Tenants' logins arrive through the routers, on the tenant's own network. */
 const hostAccess = [

@@ -18,11 +18,6 @@ import {
 } from './store-shared-databases.ts'
 import type { TenantWrite } from './tenant-write.ts'
 
-/** The isolation models between which a tenant can move. */
-const movableIsolations = ['schema-per-tenant', 'database-per-tenant'] as const
-const isMovable = (isolation: string): isolation is (typeof movableIsolations)[number] =>
-  movableIsolations.some((one) => one === isolation)
-
 /** A write, and the time at which it is made. */
 type MoveWrite = RecordedWrite & { at: Date }
 
@@ -64,16 +59,17 @@ export async function requestIsolation(
   const tenant = await lockIdleTenant(transaction, id, ifMatch)
   const { isolation, sharedDatabase, regionId: region } = tenant
   if (isolation === to) throw new ControlError('SAME_ISOLATION', `The isolation of the tenant is ${to} already.`)
-  if (!isMovable(isolation) || !isMovable(to))
+  if (isolation !== 'schema-per-tenant' && to !== 'schema-per-tenant')
     throw new ControlError(
       'UNSUPPORTED_ISOLATION',
-      `A tenant cannot move from ${isolation} to ${to}. Possible: between ${movableIsolations.join(' and ')}.`,
+      `A tenant cannot move from ${isolation} to ${to} at once. Move it to schema-per-tenant first.`,
     )
   rejectUnlessReady(tenant)
   if (to === 'schema-per-tenant') rejectOwnSettings(tenant)
   const from = sharedDatabase?.name ?? dedicatedDatabase
   const target = to === 'schema-per-tenant' ? (await databaseWithRoom(transaction, region)).name : dedicatedDatabase
-  return begin(tenant, { region, from, to: target, toIsolation: to }, 'tenant.change_isolation', write)
+  const move = { region, from, to: target, fromIsolation: isolation as Isolation, toIsolation: to }
+  return begin(tenant, move, 'tenant.change_isolation', write)
 }
 
 /** Rejects settings that only a tenant with services of its own can have. @throws ControlError NOT_DEDICATED */

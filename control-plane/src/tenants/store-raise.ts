@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { type DriftRepair, type OperationKind, type Switchover, type Tenant, alongsideGenerations } from './tenant.ts'
 import type { TenantWrite } from './tenant-write.ts'
 import type { Prisma, Transaction } from '../platform/database.ts'
+import type { Isolation } from '../stacks/index.ts'
 import { toOperation, toSizes, toTenant } from './store-rows.ts'
 
 /** Relations of a row that `shownTenant` needs. */
@@ -66,8 +67,10 @@ export interface MoveRequest {
   /** The operation of the move that this one reverts. */
   reverts?: string
   isReversible?: boolean
+  /** The isolation model that the tenant has before a move to another one. */
+  fromIsolation?: Isolation
   /** The isolation model that the tenant gets; absent: its own. */
-  toIsolation?: 'schema-per-tenant' | 'database-per-tenant'
+  toIsolation?: Isolation
 }
 
 export async function openOperation(

@@ -1,7 +1,8 @@
 // Connections of node-postgres to the Postgres in a container that no network reaches. A program in the container passes the
 // bytes between its own input and output and Postgres.
 import { Duplex, PassThrough, Readable } from 'node:stream'
-import { inPostgres, type HomeLocation } from '../home-location.ts'
+import type { Engine } from '../../engines/index.ts'
+import type { HomeLocation } from '../home-location.ts'
 import type { SharedLocation } from './shared-server.ts'
 
 const superuser = 'postgres'
@@ -42,21 +43,35 @@ kill 'KILL', $writer;
 `
 
 /** Returns the command of the relay. A process has one of its own, because its Postgres has another address. */
-const relayOf = ({ engine }: HomeLocation): readonly string[] =>
+const relayOf = (engine: Engine): readonly string[] =>
   engine.name === 'process' ? ['/usr/local/bin/postgres-relay'] : ['perl', '-e', relay]
 
+/** A Postgres in containers of a stack. */
+interface ContainerPostgres extends Pick<HomeLocation, 'engine' | 'stack' | 'database'> {
+  /** Returns the service that accepts writes now. Connections that are open stay with the one before. */
+  serviceNow(signal: AbortSignal): Promise<string>
+}
+
 /** Returns the database of a container as one that the functions of a shared server can use. */
-export function containerServer(location: HomeLocation): SharedLocation {
+export function containerServer({ postgres, ...location }: HomeLocation): SharedLocation {
+  return currentServer({ ...location, serviceNow: () => Promise.resolve(postgres) })
+}
+
+/** Returns the same for a database whose container can change. */
+export function currentServer(server: ContainerPostgres): SharedLocation {
   return {
     postgresUrl: `postgres://${superuser}@localhost`,
-    database: location.database,
-    socket: (role, signal) => openSocket(location, role, signal),
+    database: server.database,
+    socket: (role, signal) => openSocket(server, role, signal),
   }
 }
 
-function openSocket(location: HomeLocation, role: string, signal: AbortSignal): Duplex {
+function openSocket({ engine, stack, serviceNow }: ContainerPostgres, role: string, signal: AbortSignal): Duplex {
   const input = new PassThrough()
-  return new ContainerSocket(input, inPostgres(location)([...relayOf(location), role], { input, signal }))
+  async function* output() {
+    yield* engine.execStream(stack, await serviceNow(signal), [...relayOf(engine), role], { input, signal })
+  }
+  return new ContainerSocket(input, output())
 }
 
 /** The two streams of a program as the socket that node-postgres expects. A closed connection ends both directions. */
