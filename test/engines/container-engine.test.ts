@@ -142,3 +142,55 @@ t.test('the engine recreates a container that its host lost, and passes any othe
     'the container is unchanged',
   )
 })
+
+t.test('the engine removes services with what only they use, and nothing else of their stack', async (t) => {
+  const calls: string[] = []
+  const call = (what: string) => (name: string) => {
+    calls.push(`${what} ${name}`)
+    return Promise.resolve()
+  }
+  const labels = { installation, stack }
+  const volume = (name: string, service?: string) => ({
+    name: `tenantry-${stack}-${name}`,
+    labels: service === undefined ? labels : { ...labels, service },
+  })
+  const runtime = `tenantry-${stack}-runtime-0123abcd`
+  const network = { id: 'n', name: 'net', labels, subnet: '10.0.0.0/28', internal: true }
+  const host: Partial<ContainerHost> = {
+    observe: () =>
+      Promise.resolve({
+        containers: [container(ours, 1), container(newer, 2), container(runtime, 1, 'running', 'runtime')],
+        networks: [{ ...network, members: ['gateway', 'etcd-1', ours] }],
+        volumes: [
+          volume('data'),
+          volume('data-1'),
+          volume('files'),
+          volume('x-secrets', 'postgres'),
+          volume('y', 'runtime'),
+        ],
+        unlabelledVolumes: [],
+      }),
+    removeContainer: call('remove'),
+    removeVolume: call('remove'),
+    disconnect: (name, member) => call('disconnect')(`${name} ${member}`),
+  }
+  const engine = createContainerEngine({
+    name: 'docker',
+    installation,
+    host: host as ContainerHost,
+    sleep: () => Promise.resolve(),
+  })
+  const parts = {
+    services: ['postgres', 'router'],
+    volumes: ['data', 'other'],
+    attachedContainers: ['etcd-1', 'etcd-2'],
+  }
+  await engine.removeServices(stack, parts, signal)
+  t.same(calls, [
+    `remove ${ours}`,
+    `remove ${newer}`,
+    'disconnect net etcd-1',
+    `remove tenantry-${stack}-data`,
+    `remove tenantry-${stack}-x-secrets`,
+  ])
+})

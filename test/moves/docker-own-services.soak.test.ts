@@ -1,5 +1,6 @@
 // A tenant of a region on a Docker Engine moves between all isolation models, while it is used.
 import t from 'tap'
+import { databaseVolumes, serviceNames, volumeName, type Isolation } from '#control-plane/stacks/index.ts'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
 import { etcdList } from '#test/clusters/platform-parts.ts'
 import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
@@ -12,7 +13,7 @@ const shared = { isolation: 'schema-per-tenant', database: 'tenantry_homes_1' } 
 const own = { isolation: 'database-per-tenant', database: 'home' } as const
 const cluster = { isolation: 'cluster-per-tenant', database: 'home' } as const
 /** Each model after each other one. */
-const models = [shared, own, shared, cluster, shared]
+const models = [shared, own, cluster, shared, cluster, own, shared]
 
 t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, async (t) => {
   // A busy machine may need longer than the default for what a hold does.
@@ -33,11 +34,13 @@ t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, as
     })
     await users.untilAllContinue()
     t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), { body: { status: 'ready', isolation } }, isolation)
-    if (isolation === 'schema-per-tenant')
-      t.same(await ownContainers(platform, tenant.id), [], 'its containers are removed')
-    else t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+    if (isolation !== 'schema-per-tenant')
+      t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+    const former = remainsOf(models[at]?.isolation ?? isolation)
+    t.same((await ownObjects(platform, tenant.id)).filter(former), [], 'the former services and volumes are removed')
   }
   await users.stop()
+  t.same(await ownObjects(platform, tenant.id), [], 'nothing of its own is left')
   t.notMatch(await etcdList(platform, AbortSignal.timeout(30_000)), tenant.id, 'nothing is left in etcd')
   const home = homeOf(tenant)
   const ids = await checkWrites(t, home, users)
@@ -46,10 +49,17 @@ t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, as
   t.match(await sql(tenant.url, 'select count(*)::int as n from facts'), [{ n: 500 }], 'every kind of object is there')
 })
 
-/** Returns the names of the tenant's own containers. */
-async function ownContainers({ host, installation }: DockerPlatform, id: string): Promise<string[]> {
-  const { containers } = await host.observe({ installation }, AbortSignal.timeout(30_000))
-  return containers.map(({ name }) => name).filter((name) => name.includes(id))
+/** Returns a filter of the objects that only services of a model have. */
+function remainsOf(isolation: Isolation): (object: string) => boolean {
+  const volumes = isolation === 'schema-per-tenant' ? [] : databaseVolumes(isolation)
+  const names = [...serviceNames(isolation), ...volumes]
+  return (object) => names.includes(object)
+}
+
+/** Returns the names of the tenant's services, of those with secrets, and of its volumes. */
+async function ownObjects({ host, installation }: DockerPlatform, id: string): Promise<string[]> {
+  const { containers, volumes } = await host.observe({ installation, stack: id }, AbortSignal.timeout(30_000))
+  return [...containers, ...volumes].map(({ name, labels }) => labels.service ?? name.slice(volumeName(id, '').length))
 }
 
 /** Returns the number of the tenant's roles and of the replication slots in the region's Postgres. */

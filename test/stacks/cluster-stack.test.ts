@@ -5,9 +5,10 @@ import { issuePeerCertificate, newAuthority } from '#control-plane/certificates/
 import { clusterMembers } from '#control-plane/stacks/cluster-stack.ts'
 import { etcdHosts, type EtcdCredentials } from '#control-plane/stacks/etcd-services.ts'
 import { etcdContainersOf, regionStack, type RegionStackInput } from '#control-plane/stacks/region-stack.ts'
-import { runtimeAliases, stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'
+import { databaseVolumes, runtimeAliases, stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'
 import { specHash, type Service, type Stack } from '#control-plane/stacks/stack.ts'
 import { parseRange } from '#control-plane/stacks/subnets.ts'
+import { withServices } from '#control-plane/stacks/with-services.ts'
 
 const megabyte = 2 ** 20
 const etcd: EtcdCredentials = {
@@ -100,7 +101,7 @@ t.test(
       },
     ])
     const aliases = (name: string) => serviceOf(stack, name).networks.flatMap((network) => network.aliases)
-    t.same([aliases('router-1'), aliases('router-2')], [[`${tenant.id}-postgres`], [`${tenant.id}-postgres`]])
+    t.same([aliases('router-1'), aliases('router-2')], [[`${tenant.id}-primary`], [`${tenant.id}-primary`]])
     t.same([...aliases('runtime-1'), ...aliases('runtime-2')], runtimeAliases(tenant.id, 'cluster-per-tenant'))
     for (const name of ['runtime-1', 'runtime-2'])
       t.match(serviceOf(stack, name).environment, {
@@ -133,6 +134,40 @@ t.test('All containers of a cluster and its network fit into a subnet while the 
   t.ok(services.length + replaced + attached <= 13, `${services.length} + ${replaced} + ${attached}`)
 })
 
+t.test('A single Postgres and a cluster of one tenant can run side by side', async (t) => {
+  const aliasesOf = ({ services }: Stack) =>
+    services.flatMap(({ networks }) => networks.flatMap(({ aliases }) => aliases))
+  const single = clusterOf({ isolation: 'database-per-tenant', hasHome: true })
+  for (const [from, to] of [
+    [single, clusterOf()],
+    [clusterOf({ hasHome: true }), clusterOf({ isolation: 'database-per-tenant' })],
+  ] as const) {
+    const { services, networks, volumes } = withServices(from, to)
+    t.equal(services.length, from.services.length + to.services.length)
+    for (const service of [...from.services, ...to.services])
+      t.equal(specHash(serviceOf({ ...from, services }, service.name)), specHash(service), 'no container is replaced')
+    t.match(
+      volumes.filter(({ name }) => name === 'files'),
+      [{ mustExist: true }],
+      'the files are those of both',
+    )
+    t.equal(volumes.length, 5)
+    t.same(
+      networks.map(({ subnet, attachedContainers }) => [subnet, attachedContainers.length]),
+      [['10.1.1.0/28', 4]],
+    )
+    const aliases = aliasesOf(to)
+    t.same(
+      aliasesOf(from).filter((alias) => aliases.includes(alias)),
+      [],
+      'no name leads to both',
+    )
+    t.ok(services.length + 4 <= 13, 'all addresses are in the subnet')
+  }
+  t.same(databaseVolumes('database-per-tenant'), ['data'])
+  t.same(databaseVolumes('cluster-per-tenant'), ['data-1', 'data-2', 'data-3'])
+})
+
 t.test('Patroni acknowledges no commit that one member alone has, and its times keep its own rules', async (t) => {
   const { bootstrap } = patroniOf(clusterOf(), 'postgres-1')
   t.match(bootstrap.dcs, {
@@ -140,7 +175,8 @@ t.test('Patroni acknowledges no commit that one member alone has, and its times 
     synchronous_mode_strict: true,
     failsafe_mode: true,
     primary_start_timeout: 0,
-    postgresql: { use_pg_rewind: true, use_slots: true },
+    postgresql: { use_pg_rewind: true, use_slots: true, parameters: { wal_level: 'logical' } },
+    ignore_slots: [{ type: 'logical', plugin: 'pgoutput' }],
   })
   const { ttl, loop_wait: loop, retry_timeout: retry } = bootstrap.dcs
   t.ok(ttl >= 20 && loop >= 1 && retry >= 3 && loop + 2 * retry <= ttl)

@@ -8,7 +8,14 @@ import {
   secretsVolumeName,
   volumeName,
 } from '../stacks/index.ts'
-import type { ContainerHost, ContainerSpec, ObservedContainer, ObservedHost, Ownership } from './container-host.ts'
+import type {
+  ContainerHost,
+  ContainerSpec,
+  Labels,
+  ObservedContainer,
+  ObservedHost,
+  Ownership,
+} from './container-host.ts'
 import { guardedVolumes, planSteps, removalOrder, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
@@ -213,6 +220,20 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         order.unlabelledVolumes.map((volume) => host.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
       )
       await edge('after')
+    },
+
+    async removeServices(stackId, { services, volumes, attachedContainers }, signal) {
+      const observed = await host.observe(owner(stackId), signal)
+      const isOf = ({ labels }: { labels: Labels }) => services.includes(labels.service ?? '')
+      const containers = observed.containers.filter(isOf)
+      await settleAll(containers.map(({ name }) => host.removeContainer(name, owner(stackId), signal)))
+      const detached = observed.networks.flatMap(({ name, members }) =>
+        members.filter((member) => attachedContainers.includes(member)).map((member) => ({ network: name, member })),
+      )
+      await settleAll(detached.map(({ network, member }) => host.disconnect(network, member, signal)))
+      const names = volumes.map((volume) => volumeName(stackId, volume))
+      const removed = observed.volumes.filter((volume) => isOf(volume) || names.includes(volume.name))
+      await settleAll(removed.map(({ name }) => host.removeVolume(name, owner(stackId), signal)))
     },
 
     async exec(stackId, service, command, options) {

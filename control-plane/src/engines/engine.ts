@@ -16,6 +16,14 @@ import type { RepairTarget } from './repair-plan.ts'
 
 export type EngineName = 'process' | 'docker' | 'swarm'
 
+/** Parts of a stack, by their names. */
+export interface RemovedParts {
+  services: readonly string[]
+  volumes: readonly string[]
+  /** Names of containers on the host. */
+  attachedContainers: readonly string[]
+}
+
 /** An engine of a region. All calls throw `EngineError`. */
 export interface Engine {
   readonly name: EngineName
@@ -52,6 +60,11 @@ export interface Engine {
    * absent object is not an error.
    */
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
+  /**
+   * Removes services of a stack with volumes that only they use, and detaches containers of other stacks from its networks. An absent
+   * object is not an error.
+   */
+  removeServices(stackId: string, parts: RemovedParts, signal: AbortSignal): Promise<void>
   /** Runs a program in the running container of a service. @throws EngineError NOT_FOUND if there is none */
   exec(stackId: string, service: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
   /**

@@ -18,8 +18,6 @@ export interface FilesToCopy {
 export interface FileTransfer {
   /** Returns the ID of the tenant's store; undefined if it has none. */
   storeId(signal: AbortSignal): Promise<string | undefined>
-  /** Lets the runtimes that serve the tenant remove no file while `work` runs. */
-  whileHeld<T>(signal: AbortSignal, work: (held: AbortSignal) => Promise<T>): Promise<T>
   /** Copies files, which survive a power failure afterwards, and compares their hashes. @throws MoveError, BackupError */
   add(copied: FilesToCopy, signal: AbortSignal): Promise<void>
 }
@@ -45,11 +43,6 @@ export class FileCopy {
     signal: AbortSignal,
   ): Promise<FileCopy> {
     return new FileCopy(transfer, await transfer.storeId(signal), new Pace(bytesPerSecond, clock, signal))
-  }
-
-  /** Lets the runtimes that serve the tenant remove no file while `work` runs. */
-  whileHeld<T>(signal: AbortSignal, work: (held: AbortSignal) => Promise<T>): Promise<T> {
-    return this.#transfer.whileHeld(signal, work)
   }
 
   /**

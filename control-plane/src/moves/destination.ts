@@ -9,6 +9,8 @@ export interface Destination {
   prepare(signal: AbortSignal): Promise<void>
   /** The way of the files to it; undefined if they stay where they are. */
   files: FileTransfer | undefined
+  /** Lets no runtime that serves the tenant remove a file while `work` runs. */
+  whileHeld<T>(signal: AbortSignal, work: (held: AbortSignal) => Promise<T>): Promise<T>
   /**
    * Removes the copy, which no tenant uses.
    * @param removeFollowing removes the streams and the logins of the move

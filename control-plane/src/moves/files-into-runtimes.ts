@@ -3,8 +3,7 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { extract } from 'tar-stream'
-import { inFiles, whileHeld, type FilesLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
-import type { Clock } from '../platform/clock.ts'
+import { inFiles, type FilesLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
 import { paced, type Pace } from '../platform/pace.ts'
 import type { FileTransfer } from './copy-files.ts'
 import { MoveError } from './move-error.ts'
@@ -22,11 +21,10 @@ interface Ends {
   /** The runtimes that tenants share. */
   target: Pick<RuntimeFiles, 'claimStore' | 'write'>
   tenantId: string
-  clock: Clock
 }
 
 /** Returns the way from a tenant's own runtime to the shared ones, where the tenant has no files. */
-export function filesIntoRuntimes({ source, target, tenantId, clock }: Ends): FileTransfer {
+export function filesIntoRuntimes({ source, target, tenantId }: Ends): FileTransfer {
   const script = (text: string) => ['bash', '-euo', 'pipefail', '-c', text, 'bash', tenantId]
   return {
     async storeId(signal) {
@@ -35,8 +33,6 @@ export function filesIntoRuntimes({ source, target, tenantId, clock }: Ends): Fi
       if (code !== 0) throw new MoveError("The files of the tenant's own runtime could not be read.")
       return stdout.trim() === '' ? undefined : stdout.trim()
     },
-
-    whileHeld: (signal, work) => whileHeld(source, tenantId, clock, signal, work),
 
     async add({ files, storeId, pace }, signal) {
       if (storeId !== undefined && (await target.claimStore(storeId, signal)) !== storeId)

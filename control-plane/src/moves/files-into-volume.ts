@@ -25,7 +25,6 @@ xargs -r -d '\\n' sha256sum < "$names"
 export function filesIntoVolume(runtime: RuntimeFiles, target: FilesLocation, tenantId: string): FileTransfer {
   return {
     storeId: (signal) => runtime.storeId(signal),
-    whileHeld: (signal, work) => runtime.whileHeld(signal, work),
     add: (copied, signal) => extract(copied, runtime, target, tenantId, signal),
   }
 }

@@ -14,7 +14,7 @@ export interface Locations {
   target: MoveLocation
 }
 
-/** Returns the Postgres server of a move that tenants share. Each move has one at its ends, which a network reaches. */
-export function sharedServer({ source, target }: Locations): PostgresUrl {
-  return source.socket === undefined ? source.postgresUrl : target.postgresUrl
+/** Returns the Postgres server of a move that tenants share, which a network reaches; undefined if both ends are the tenant's own. */
+export function sharedServer({ source, target }: Locations): PostgresUrl | undefined {
+  return [source, target].find(({ socket }) => socket === undefined)?.postgresUrl
 }

@@ -8,7 +8,7 @@ import { filesIntoVolume } from './files-into-volume.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { dropSlotSql } from './move-sql.ts'
-import type { MoveJob } from './move.ts'
+import type { MoveJob, Stream } from './move.ts'
 import type { Origin } from './origin.ts'
 import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
 import { sharedRuntimesOf } from './move-regions.ts'
@@ -20,9 +20,11 @@ export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: Move
   const { tenantId: id } = job
   const own = ownHomeOf(job, isolation, deps)
   const { region, location } = own
+  const shared = deps.runtimeFiles(sharedRuntimesOf(job, deps), id)
   return {
     location,
-    files: filesIntoVolume(deps.runtimeFiles(sharedRuntimesOf(job, deps), id), own.files, id),
+    files: filesIntoVolume(shared, own.files, id),
+    whileHeld: (signal, work) => shared.whileHeld(signal, work),
 
     async prepare(signal) {
       const tenant = await deps.tenant(id)
@@ -53,22 +55,10 @@ export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: Move
 /** Returns the tenant's own services as those that it leaves. */
 export function ownOrigin(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps): Origin {
   const own = ownHomeOf(job, isolation, deps)
-  const { tenantId: id } = job
-  const { engine, location } = own
   return {
-    location,
-    isRemoved: async (signal) => !(await location.isPresent(signal)),
-
-    async removeSlot(stream, signal) {
-      // The slot of a former primary retains WAL up to a limit, until the next move or the end of that member.
-      for (const member of componentServices(isolation).postgres) {
-        const options = { input: dropSlotSql(stream), signal }
-        await engine.exec(id, member, [...psql, '-d', 'postgres'], options).catch((cause: unknown) => {
-          signal.throwIfAborted()
-          deps.log.warn({ tenant: id, member, err: cause }, 'A slot of a move could not be removed from a member.')
-        })
-      }
-    },
+    location: own.location,
+    isRemoved: async (signal) => !(await own.location.isPresent(signal)),
+    removeSlot: (stream, signal) => removeSlot(stream, job, isolation, own, deps, signal),
 
     async removeRemains(signal) {
       await removeServices(job, isolation, own, signal)
@@ -86,4 +76,24 @@ async function removeServices(
 ): Promise<void> {
   await engine.remove(id, signal)
   await region.closeCluster({ id, isolation }, signal)
+}
+
+/** Removes a slot from every member of a cluster: a former primary may have it, too. A single Postgres has none any more. */
+export async function removeSlot(
+  stream: Stream,
+  { tenantId: id }: MoveJob,
+  isolation: OwnIsolation,
+  { engine }: OwnHome,
+  { log }: Pick<MoveDeps, 'log'>,
+  signal: AbortSignal,
+): Promise<void> {
+  if (isolation !== 'cluster-per-tenant') return
+  for (const member of componentServices(isolation).postgres) {
+    const options = { input: dropSlotSql(stream), signal }
+    // A member that does not respond retains WAL for the slot up to a limit, until the next move or its own end.
+    await engine.exec(id, member, [...psql, '-d', 'postgres'], options).catch((cause: unknown) => {
+      signal.throwIfAborted()
+      log.warn({ tenant: id, member, err: cause }, 'A slot of a move could not be removed from a member.')
+    })
+  }
 }

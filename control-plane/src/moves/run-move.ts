@@ -63,7 +63,7 @@ export async function moveHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal
   await failpoint('move.prepared')
   const files = destination.files && (await FileCopy.open(destination.files, deps, signal))
   const copy = (either: AbortSignal) => copyAndSwitch(job, locations, files, deps, either)
-  await (files === undefined ? copy(signal) : files.whileHeld(signal, copy))
+  await destination.whileHeld(signal, copy)
 }
 
 /** Copies the home, and makes the copy the home. */

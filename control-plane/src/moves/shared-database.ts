@@ -1,5 +1,5 @@
 // A shared database of the region as an end of a move. The roles of a home exist on the whole server.
-import { asAdmin, createRoles, type SharedLocation } from '../backups/index.ts'
+import { asAdmin, createRoles, whileHeld, type SharedLocation } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
 import { superuserOf } from '../regions/index.ts'
 import type { Destination } from './destination.ts'
@@ -32,6 +32,7 @@ function otherDatabase(job: MoveJob, deps: MoveDeps): Destination {
   return {
     location,
     files: undefined,
+    whileHeld: (signal, work) => work(signal),
     prepare: () => homeIn(job, to, deps).prepare(() => undefined),
     async removeCopy(removeFollowing, signal) {
       await removeFollowing()
@@ -52,12 +53,8 @@ function firstDatabase(job: MoveJob, own: OwnHome, deps: MoveDeps): Destination 
   }
   return {
     location,
-    files: filesIntoRuntimes({
-      source: own.files,
-      target: deps.runtimeFiles(urls, tenantId),
-      tenantId,
-      clock: deps.clock,
-    }),
+    files: filesIntoRuntimes({ source: own.files, target: deps.runtimeFiles(urls, tenantId), tenantId }),
+    whileHeld: (signal, work) => whileHeld(own.files, tenantId, deps.clock, signal, work),
     async prepare(signal) {
       const tenant = await deps.tenant(tenantId)
       if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')

@@ -1,8 +1,9 @@
 // The leader's reads and writes of moves in the control database.
 import { Value } from 'typebox/value'
 import { recordChange } from '../platform/change-log.ts'
-import type { Database, Transaction } from '../platform/database.ts'
+import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
+import { MovingServices, type Isolation, type OwnIsolation } from '../stacks/index.ts'
 import { recordWanted } from '../tenants/index.ts'
 import { isWanted, MoveColumn, type Identity, type MoveJob, type Phase, type Progress } from './move.ts'
 import { MoveError } from './move-error.ts'
@@ -30,12 +31,30 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
 async function locationAfter(
   transaction: Transaction,
   { region: regionId, to: name, toIsolation: isolation }: MoveJob,
-): Promise<{ isolation?: string; sharedDatabaseId: string | null } | undefined> {
+): Promise<{ isolation?: Isolation; sharedDatabaseId: string | null } | undefined> {
   if (isolation !== undefined && isolation !== 'schema-per-tenant') return { isolation, sharedDatabaseId: null }
   const found = await transaction.sharedDatabase.findUnique({ where: { regionId_name: { regionId, name } } })
   if (found === null) return undefined
   return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
 }
+
+/** Returns the columns of a tenant that has services of this model as well, and is to be served by them. */
+function exchangedServices(
+  { isolation, postgresImage: postgres, runtimeImage: runtime, movingServices: moving }: ServiceColumns,
+  to: string,
+) {
+  if (!Value.Check(MovingServices, moving) || moving.isolation !== to) return {}
+  return {
+    postgresImage: moving.images.postgres,
+    runtimeImage: moving.images.runtime,
+    movingServices: { isolation, images: { postgres, runtime }, isEnding: true },
+  }
+}
+
+type ServiceColumns = Pick<
+  Prisma.TenantGetPayload<object>,
+  'isolation' | 'postgresImage' | 'runtimeImage' | 'movingServices'
+>
 
 /** The leader's ledger of moves. Every write throws `LeadershipLost` when another control plane leads. */
 export type MoveLedger = ReturnType<typeof createMoveLedger>
@@ -133,11 +152,13 @@ export function createMoveLedger(database: Database, now: () => Date) {
           where: { id: job.operationId, state: { in: open } },
           data: { state: 'running', step: 'switch' satisfies Phase },
         })
-        if (tenant.sharedDatabaseId === target.sharedDatabaseId) return tenant.generation
+        const { isolation = tenant.isolation } = target
+        if (tenant.sharedDatabaseId === target.sharedDatabaseId && tenant.isolation === isolation)
+          return tenant.generation
         const generation = tenant.generation + 1
         await transaction.tenant.update({
           where: { id: tenant.id },
-          data: { ...target, generation, updatedAt: now() },
+          data: { ...target, ...exchangedServices(tenant, isolation), generation, updatedAt: now() },
         })
         await recordChange(transaction, 'published', tenant.id)
         return generation
@@ -179,6 +200,30 @@ export function createMoveLedger(database: Database, now: () => Date) {
       const row = await database.tenant.findUnique({ where: { id: job.tenantId }, include: { sharedDatabase: true } })
       return job.toIsolation === undefined ? row?.sharedDatabase?.name === job.to : row?.isolation === job.toIsolation
     },
+
+    /** Lets the tenant have services of another model as well. @throws MoveError when the move is no longer wanted */
+    addServices: (job: MoveJob, services: MovingServices, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await transaction.tenant.update({ where: { id: job.tenantId }, data: { movingServices: services } })
+      }),
+
+    /** Records that the services of a model that is not the tenant's own are removed. The reconciler starts none of them again. */
+    endServices: (job: MoveJob, isolation: OwnIsolation, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await transaction.$executeRaw`
+          update tenants set moving_services = moving_services || '{"isEnding": true}'
+          where id = ${job.tenantId} and moving_services ->> 'isolation' = ${isolation}`
+      }),
+
+    /** Records that they are removed, and lets the reconciler observe the tenant. */
+    dropServices: (job: MoveJob, isolation: OwnIsolation, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        const count = await transaction.$executeRaw`
+          update tenants set moving_services = null
+          where id = ${job.tenantId} and moving_services ->> 'isolation' = ${isolation}`
+        if (count > 0) await recordWanted(transaction, job.tenantId)
+      }),
 
     /** Deletes the images and the subnet of services that the tenant does not use, and that are removed. */
     releaseServices: (job: MoveJob, epoch: bigint): Promise<void> =>

@@ -12,14 +12,16 @@ const silentMilliseconds = 15_000
 
 /**
  * Calls `work` with a signal that aborts as `signal` does, and after 15 s in which the server has not responded.
+ * @param server a server that a network reaches; undefined: none
  * @throws MoveError, temporary, after such a time
  */
 export async function whileLinked<T>(
-  server: PostgresUrl,
+  server: PostgresUrl | undefined,
   clock: Clock,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
+  if (server === undefined) return work(signal)
   const silent = new AbortController()
   let responded = clock.now().getTime()
   let isProbing = false

@@ -11,7 +11,7 @@ import type {
   DriftRepair,
   Switchover,
 } from '../tenants/index.ts'
-import type { Isolation } from '../stacks/index.ts'
+import type { Isolation, MovingServices } from '../stacks/index.ts'
 
 /** All data that one reconciliation needs, read at one instant. */
 export interface Snapshot {
@@ -40,6 +40,8 @@ export interface Snapshot {
   isArchived: boolean
   /** Digests of the images; undefined before its services are first created. */
   images: { postgres: string; runtime: string } | undefined
+  /** Services of another model that the tenant has as well, during a move; absent: none. */
+  moving?: MovingServices
   /** Number of its subnet in the region's range. */
   subnet: number | undefined
   /** Whether the password of `database_url` in the home is not the stored one yet. */
@@ -52,15 +54,16 @@ export interface Snapshot {
   nextExpiry: Date | undefined
   /** Whether a secret has expired that is still stored. */
   hasExpired: boolean
-  /** Whether a move holds the tenant's requests, so that nothing else may change its home or its route. */
+  /** Whether a move changes services or holds requests, so that nothing else may change the services, the home or the route. */
   isHeld: boolean
   /** The operation that this reconciliation carries out, if one is open. */
   operation: { id: string; attempts: number; switchover?: Switchover; repair?: DriftRepair } | undefined
 }
 
-/** Whether an open operation is a move that holds the tenant's requests. */
+/** Whether an open operation is a move that starts services of the tenant or holds its requests. */
 export function isHeldBy(operation: { kind: string; step: string | null } | null): boolean {
-  return operation?.kind === 'move' && (operation.step === 'hold' || operation.step === 'switch')
+  const step = operation?.kind === 'move' ? operation.step : null
+  return step === 'prepare' || step === 'hold' || step === 'switch'
 }
 
 /**

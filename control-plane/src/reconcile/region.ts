@@ -12,7 +12,7 @@ import {
   readyRouters,
   switchOver,
 } from '../clusters/index.ts'
-import { type Engine, EngineError, type EngineErrorCode } from '../engines/index.ts'
+import { type Engine, EngineError } from '../engines/index.ts'
 import {
   createDedicatedHome,
   type HomeDatabases,
@@ -27,7 +27,10 @@ import {
   regionStack,
   regionStackId,
   type RegionStackInput,
+  databaseVolumes,
   type Isolation,
+  type OwnIsolation,
+  serviceNames,
   type Stack,
   stackFor,
   memberPasswords,
@@ -36,8 +39,10 @@ import {
   subnetCount,
   subnetNumber,
   tenantSubnet,
+  withServices,
 } from '../stacks/index.ts'
 import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
+import { reasonInLog } from './reason-in-log.ts'
 import type { Snapshot } from './reconcile-store.ts'
 
 /** A region for the reconciler: the addresses of its parts, and the stacks that should run there. */
@@ -81,6 +86,8 @@ export interface Region {
    * without a primary
    */
   primaryService(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<string>
+  /** Removes the services of one model, with the database in them. The files of the tenant stay. */
+  removeServices(tenantId: string, isolation: OwnIsolation, signal: AbortSignal): Promise<void>
   /** Returns SQL that creates the roles with which the members of a tenant's cluster copy from each other. */
   memberRoles(tenantId: string): string
   /**
@@ -136,21 +143,6 @@ const untilReady = [
   'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
 ]
 const pids = 256
-
-/** Reasons in Postgres' log why it does not start. */
-const logReasons: readonly { line: RegExp; code: EngineErrorCode; message: string }[] = [
-  {
-    line: /no space left on device/i,
-    code: 'DISK_FULL',
-    message: "The disk of the tenant's Postgres is full.",
-  },
-  // Line of the entrypoint (images/postgres/entrypoint.sh).
-  {
-    line: /holds no data directory/,
-    code: 'VOLUME_MISSING',
-    message: 'The volume "data" is empty, and its data is gone. No empty database is started.',
-  },
-]
 
 /** Whether a tenant has a database and a runtime of its own, rather than the region's shared ones. */
 export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
@@ -266,16 +258,6 @@ export function createRegion({
     return primary
   }
 
-  /** Reads why Postgres restarts repeatedly, which only its log reports. */
-  const reasonInLog = async (stackId: string, signal: AbortSignal): Promise<EngineError | undefined> => {
-    let reason: EngineError | undefined
-    for await (const { text } of requireEngine().logs(stackId, 'postgres', { follow: false, tail: 20 }, signal)) {
-      const found = logReasons.find(({ line }) => line.test(text))
-      if (found !== undefined) reason = new EngineError(found.code, found.message)
-    }
-    return reason
-  }
-
   const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
 
   return {
@@ -303,19 +285,23 @@ export function createRegion({
       const gatewayContainer = input === undefined ? '' : gatewayContainerOf(input)
       const cluster =
         input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
-      return stackFor(
-        {
-          id,
-          isolation,
-          running: isRunning(tenant),
-          hasHome: tenant.homeVersion !== undefined,
-          resources: withPids(sizes),
-          restarts,
-          isArchived: tenant.isArchived,
-          images,
-          subnet: cidr,
-        },
-        { gatewayContainer, internalToken, docker, cluster, areProcesses: processes !== undefined },
+      const specified = {
+        id,
+        isolation,
+        running: isRunning(tenant),
+        hasHome: tenant.homeVersion !== undefined,
+        resources: withPids(sizes),
+        restarts,
+        isArchived: tenant.isArchived,
+        images,
+        subnet: cidr,
+      }
+      const environment = { gatewayContainer, internalToken, docker, cluster, areProcesses: processes !== undefined }
+      const stack = stackFor(specified, environment)
+      if (tenant.moving === undefined) return stack
+      return withServices(
+        stack,
+        stackFor({ ...specified, ...tenant.moving, hasHome: false, isArchived: false }, environment),
       )
     },
 
@@ -350,6 +336,19 @@ export function createRegion({
 
     async openCluster(tenant, signal) {
       if (hasCluster(tenant)) await access().add(tenant.id, signalFor(execMilliseconds, signal))
+    },
+
+    async removeServices(tenantId, isolation, signal) {
+      const isCluster = hasCluster({ isolation })
+      const parts = {
+        services: serviceNames(isolation),
+        volumes: databaseVolumes(isolation),
+        attachedContainers: isCluster
+          ? etcdContainersOf(await regionInput({ homes: true, clusters: true }, signal))
+          : [],
+      }
+      await requireEngine().removeServices(tenantId, parts, signal)
+      if (isCluster) await access().remove(tenantId, signalFor(execMilliseconds, signal))
     },
 
     async closeCluster(tenant, signal) {
@@ -388,7 +387,7 @@ export function createRegion({
         const { code } = await requireEngine().exec(tenant.id, 'postgres', untilReady, { signal: bounded })
         if (code !== 0) throw new EngineError('UNHEALTHY', "The tenant's Postgres does not accept statements.")
       } catch (cause) {
-        throw (await reasonInLog(tenant.id, bounded).catch(() => undefined)) ?? cause
+        throw (await reasonInLog(requireEngine(), tenant.id, bounded).catch(() => undefined)) ?? cause
       }
     },
   }

@@ -1,5 +1,6 @@
 // The reconciler's store on the control database.
-import { scratchId, type Isolation } from '../stacks/index.ts'
+import { Value } from 'typebox/value'
+import { MovingServices, scratchId, type Isolation } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import { lastingConditions } from './conditions.ts'
 import { toOpenOperation } from './store-open-operation.ts'
@@ -68,6 +69,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       restarts: row.restarts,
       isArchived: row.archiveDays !== null,
       images: postgres === null || runtime === null ? undefined : { postgres, runtime },
+      ...(Value.Check(MovingServices, row.movingServices) ? { moving: row.movingServices } : {}),
       subnet,
       databasePasswordDue: row.databasePasswordDue,
       servicePasswordsDue: row.servicePasswordsDue,
@@ -106,7 +108,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       if (row === null) return undefined
       const current = operation?.generation === row.generation ? operation : undefined
       const snapshot = toSnapshot(row, current && toOpenOperation(current), subnet?.number, closed.length > 0)
-      return { ...snapshot, isHeld: isHeldBy(operation) }
+      return { ...snapshot, isHeld: isHeldBy(operation) || snapshot.moving?.isEnding === true }
     },
 
     async settledDedicated(regionId) {

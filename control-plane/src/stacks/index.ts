@@ -9,6 +9,8 @@ export {
 } from './cluster-stack.ts'
 export { DockerSettings, S3Bucket } from './docker-settings.ts'
 export { type EtcdCredentials, etcdHosts, etcdName, memberNumbers } from './etcd-services.ts'
+export { MovingServices } from './moving-services.ts'
+export { withServices } from './with-services.ts'
 export { compareIsolation, type Isolation, isolationInRegion, isolationModels, type OwnIsolation } from './isolation.ts'
 export {
   containerName,
@@ -33,7 +35,8 @@ export {
 export { isScratchId, scratchId } from './scratch-ids.ts'
 export { sharedServerSettings } from './shared-server-settings.ts'
 export {
-  componentAlias,
+  databaseVolumes,
+  postgresAlias,
   componentServices,
   runtimeAliases,
   serviceNames,

@@ -2,7 +2,7 @@
 import { acceptedTokens, tenantToken, type InternalToken } from '@tenantry/contract'
 import { archiveSettings } from './archive-settings.ts'
 import { clusterMembers, clusterRouters, clusterStack, type ClusterRegion } from './cluster-stack.ts'
-import type { Isolation } from './isolation.ts'
+import type { Isolation, OwnIsolation } from './isolation.ts'
 import type { DockerSettings } from './docker-settings.ts'
 import { processAddress } from './process-settings.ts'
 import { siblingHosts, runtimeEnvironment } from './runtime-settings.ts'
@@ -74,10 +74,17 @@ const clusterRuntimes = ['runtime-1', 'runtime-2'] as const
 
 /**
  * Returns a component's alias on the tenant's network. It contains the tenant's ID, because the gateway is on many
- * networks. In a cluster, `postgres` is the alias of the routers to the primary.
+ * networks.
  */
 export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime'): string =>
   `${tenantId}-${component}`
+
+/**
+ * Returns the alias of the tenant's Postgres; of a cluster, that of the routers to the primary. They differ, because both run
+ * during a move.
+ */
+export const postgresAlias = (tenantId: string, isolation: Isolation): string =>
+  isolation === 'cluster-per-tenant' ? `${tenantId}-primary` : componentAlias(tenantId, 'postgres')
 
 const runtimeAlias = (tenantId: string, service: string) => `${tenantId}-${service}`
 
@@ -110,6 +117,12 @@ export function serviceVolumes(isolation: Isolation): Record<string, string | un
     return service === runtime[0] ? 'files' : undefined
   }
   return Object.fromEntries(serviceNames(isolation).map((service) => [service, volumeOf(service)]))
+}
+
+/** Returns the volumes that only services of this model use: all but that of the files. */
+export function databaseVolumes(isolation: OwnIsolation): string[] {
+  const volumes = serviceVolumes(isolation)
+  return componentServices(isolation).postgres.flatMap((service) => volumes[service] ?? [])
 }
 
 /** Returns the names of a tenant's own runtimes on its network. */
@@ -183,7 +196,7 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
     image: images.postgres,
     resources: resources.postgres,
     gatewayContainer,
-    postgresAlias: componentAlias(id, 'postgres'),
+    postgresAlias: postgresAlias(id, 'cluster-per-tenant'),
     region: cluster,
     runtimes: clusterRuntimes.map(runtime),
   })

@@ -59,13 +59,9 @@ export async function requestIsolation(
   const tenant = await lockIdleTenant(transaction, id, ifMatch)
   const { isolation, sharedDatabase, regionId: region } = tenant
   if (isolation === to) throw new ControlError('SAME_ISOLATION', `The isolation of the tenant is ${to} already.`)
-  if (isolation !== 'schema-per-tenant' && to !== 'schema-per-tenant')
-    throw new ControlError(
-      'UNSUPPORTED_ISOLATION',
-      `A tenant cannot move from ${isolation} to ${to} at once. Move it to schema-per-tenant first.`,
-    )
   rejectUnlessReady(tenant)
   if (to === 'schema-per-tenant') rejectOwnSettings(tenant)
+  else rejectArchive(tenant, to)
   const from = sharedDatabase?.name ?? dedicatedDatabase
   const target = to === 'schema-per-tenant' ? (await databaseWithRoom(transaction, region)).name : dedicatedDatabase
   const move = { region, from, to: target, fromIsolation: isolation as Isolation, toIsolation: to }
@@ -80,6 +76,15 @@ function rejectOwnSettings({ resources, pauseAfterSeconds, archiveDays }: Tenant
   throw new ControlError(
     'NOT_DEDICATED',
     `Field "${field}" requires a tenant with services of its own. Set it to null before the move.`,
+  )
+}
+
+/** Rejects an archive of WAL, which ends with the server that has written it. @throws ControlError UNSUPPORTED_ISOLATION */
+function rejectArchive({ archiveDays, isolation }: TenantRow, to: Isolation): void {
+  if (archiveDays === null) return
+  throw new ControlError(
+    'UNSUPPORTED_ISOLATION',
+    `A tenant with an archive cannot move from ${isolation} to ${to}. Set "archive_days" to null before the move.`,
   )
 }
 

@@ -6,7 +6,7 @@ import type { Published, PublishedSource } from './watches.ts'
 import { apiKeyPrefix, keyHash } from '../keys/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import {
-  componentAlias,
+  postgresAlias,
   type Isolation,
   parseRange,
   ports,
@@ -61,7 +61,7 @@ export function createPublishedSource(
       ...(row.isolation === 'cluster-per-tenant'
         ? {
             read_only: {
-              postgres: `${componentAlias(row.id, 'postgres')}:${ports.postgresReplicas}`,
+              postgres: `${postgresAlias(row.id, row.isolation)}:${ports.postgresReplicas}`,
               alias: readOnlyDatabase,
               database: dedicatedDatabase,
             },
@@ -190,7 +190,7 @@ function ownAddresses(
   if (processes === undefined)
     return {
       runtimes: runtimeAliases(tenantId, isolation).map((alias) => `http://${alias}:${ports.runtime}`),
-      postgres: `${componentAlias(tenantId, 'postgres')}:${ports.postgres}`,
+      postgres: `${postgresAlias(tenantId, isolation)}:${ports.postgres}`,
     }
   // A new tenant has no addresses yet, and its route is not ready.
   if (subnet === undefined) return { runtimes: [] }

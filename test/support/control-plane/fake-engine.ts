@@ -1,4 +1,5 @@
 // An engine in memory that converges a stack at once. Tests change its objects, make it unreachable, and write its logs.
+import { volumeName } from '#control-plane/stacks/object-names.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
 import {
   type ContainerStats,
@@ -10,7 +11,7 @@ import {
   type ObservedHost,
 } from '#control-plane/engines/container-host.ts'
 import { planSteps } from '#control-plane/engines/convergence-plan.ts'
-import type { Engine } from '#control-plane/engines/engine.ts'
+import type { Engine, RemovedParts } from '#control-plane/engines/engine.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { planRepair, type RepairTarget } from '#control-plane/engines/repair-plan.ts'
 import { keyHash } from '#control-plane/keys/key-text.ts'
@@ -77,6 +78,18 @@ export class FakeEngine implements Engine {
   async remove(stackId: string): Promise<void> {
     this.#check()
     this.stacks.delete(stackId)
+  }
+
+  async removeServices(stackId: string, { services, volumes }: RemovedParts): Promise<void> {
+    this.#check()
+    const host = this.stacks.get(stackId)
+    if (host === undefined) return
+    const names = volumes.map((volume) => volumeName(stackId, volume))
+    this.stacks.set(stackId, {
+      ...host,
+      containers: host.containers.filter(({ labels }) => !services.includes(labels.service ?? '')),
+      volumes: host.volumes.filter(({ name }) => !names.includes(name)),
+    })
   }
 
   /** Runs the commands of `exec`. */
