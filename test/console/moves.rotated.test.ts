@@ -43,11 +43,11 @@ t.test('A home moves to a selected database, and returns', async (t) => {
   await card.getByText(/^to tenantry_homes_1; the time for it ends in \d+ minutes$/).waitFor()
   t.match(await tenantBody(ben), { status: 'ready', database_url: new RegExp(`/${second}$`) })
 
-  await press(page, 'Move to its own services')
-  const services = page.getByRole('dialog', { name: 'Give ben services of its own?' })
+  await press(page, 'Move to other services')
+  const services = page.getByRole('dialog', { name: 'Move ben to other services?' })
   t.same(await services.getByRole('option').allTextContents(), [
-    'a Postgres and a runtime',
-    'a cluster: three members of Postgres and two runtimes',
+    'a Postgres and a runtime of its own',
+    'a cluster of its own: three members of Postgres and two runtimes',
   ])
   t.same(await seriousViolations(page), [])
   await press(page, 'Start the move')

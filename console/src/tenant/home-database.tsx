@@ -54,7 +54,7 @@ export function HomeDatabase({ tenant, reload }: TabProps) {
               </button>
             )}
             <button type="button" class="button" onClick={() => setDialog('isolate')}>
-              {isShared ? 'Move to its own services' : 'Move to a shared database'}
+              Move to other services
             </button>
             {revertible !== undefined && (
               <button type="button" class="button" onClick={() => setDialog('revert')}>

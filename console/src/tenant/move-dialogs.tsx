@@ -133,19 +133,20 @@ interface ChangeIsolationProps extends MoveProps {
   endsRevert: boolean
 }
 
-/** The services of its own that a tenant can get, by their isolation. */
-const ownServices: [isolation: string, text: string][] = [
-  ['database-per-tenant', 'a Postgres and a runtime'],
-  ['cluster-per-tenant', 'a cluster: three members of Postgres and two runtimes'],
+/** Where a home can be, by the isolation of its tenant. */
+const homes: [isolation: string, text: string][] = [
+  ['schema-per-tenant', 'a shared database and shared runtimes'],
+  ['database-per-tenant', 'a Postgres and a runtime of its own'],
+  ['cluster-per-tenant', 'a cluster of its own: three members of Postgres and two runtimes'],
 ]
 
-/** Gives the tenant a Postgres and runtimes of its own, or takes them away, after a confirmation. */
+/** Moves the tenant into services of another kind, after a confirmation. */
 export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeIsolationProps) {
-  const isShared = tenant.isolation === 'schema-per-tenant'
-  const [isolation, setIsolation] = useState(isShared ? 'database-per-tenant' : 'schema-per-tenant')
+  const others = homes.filter(([isolation]) => isolation !== tenant.isolation)
+  const [isolation, setIsolation] = useState(others[0]?.[0] ?? '')
   return (
     <Confirm
-      title={isShared ? `Give ${tenant.name} services of its own?` : `Return ${tenant.name} to a shared database?`}
+      title={`Move ${tenant.name} to other services?`}
       submit={['Start the move', 'Starting …']}
       onClose={onClose}
       onConfirm={async () => {
@@ -154,14 +155,12 @@ export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeI
       }}
     >
       <p>
-        {isShared
-          ? 'The tenant gets services of its own.'
-          : 'The home goes into a shared database, and the services of the tenant are removed.'}{' '}
-        It is served meanwhile; its requests wait for some seconds at the end. Keys, files and URL stay. SQL sessions
-        end, and the name of the database in its <code>database_url</code> changes. You cannot revert this move.
+        The tenant is served meanwhile; its requests wait for some seconds at the end. Keys, files and URL stay. SQL
+        sessions end, and the name of the database in its <code>database_url</code> can change. Services of its own that
+        it leaves are removed. You cannot revert this move.
       </p>
       {endsRevert && <p>The last move cannot be reverted any more.</p>}
-      {isShared && <SelectField label="Services" value={isolation} onInput={setIsolation} options={ownServices} />}
+      <SelectField label="To" value={isolation} onInput={setIsolation} options={others} />
     </Confirm>
   )
 }

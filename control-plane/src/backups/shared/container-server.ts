@@ -49,7 +49,7 @@ const relayOf = (engine: Engine): readonly string[] =>
 /** A Postgres in containers of a stack. */
 interface ContainerPostgres extends Pick<HomeLocation, 'engine' | 'stack' | 'database'> {
   /** Returns the service that accepts writes now. Connections that are open stay with the one before. */
-  serviceNow(signal: AbortSignal): Promise<string>
+  serviceNow: (signal: AbortSignal) => Promise<string>
 }
 
 /** Returns the database of a container as one that the functions of a shared server can use. */
