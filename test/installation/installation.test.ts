@@ -125,7 +125,7 @@ async function failedStart(args: string[]): Promise<{ code: number | null; stdou
   return { code, stdout, stderr }
 }
 
-t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
+t.test('An installation of npm start', { timeout: 600_000 }, async (t) => {
   const wasm = await compileFunction('greet')
   let installation = await startInstallation({ runtimes: 2 })
   t.teardown(() => removeInstallation(installation))
@@ -252,7 +252,7 @@ t.test('An installation of npm start', { timeout: 240_000 }, async (t) => {
   })
 })
 
-t.test('A normal user can run an installation', { timeout: 180_000 }, async (t) => {
+t.test('A normal user can run an installation', { timeout: 600_000 }, async (t) => {
   const user = await serviceIdentity()
   const scratch = await mkdtemp(join(tmpdir(), 'tenantry-user-'))
   if (user !== undefined) await chown(scratch, user.uid, user.gid)
