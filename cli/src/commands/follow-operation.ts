@@ -72,7 +72,7 @@ function report(call: Call, operation: Operation, shown: string): string {
 function describeEnd({ id, kind, state, error }: Operation): string {
   return state === 'superseded'
     ? `The operation ${id} (${kind}) was superseded by a later one.`
-    : `The operation ${id} (${kind}) failed: ${error ?? 'without a reason'}.`
+    : `The operation ${id} (${kind}) failed: ${(error ?? 'without a reason').replace(/\.$/, '')}.`
 }
 
 function isTemporary(error: unknown): boolean {

@@ -1,5 +1,6 @@
 // One attempt of a move, or of its revert.
 import { BackupError, publicReason, type LoadFailure } from '../backups/index.ts'
+import { EngineError, type EngineErrorCode } from '../engines/index.ts'
 import { isLostConnection } from '../platform/lost-connection.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
@@ -7,6 +8,7 @@ import { isWanted, type MoveJob } from './move.ts'
 import type { Outcome } from './run-move.ts'
 
 const maxAttempts = 3
+const interruptions: readonly EngineErrorCode[] = ['NOT_FOUND', 'UNHEALTHY', 'ENGINE_UNREACHABLE']
 
 /** The failures of a load, as those of the copy that a move makes. */
 const copyFailures: Record<LoadFailure['kind'], string> = {
@@ -42,10 +44,15 @@ export async function attemptMove(
       log.warn({ ...details, err: error }, 'A move failed.')
     })
     outcome = await finish({ ...job, step: 'hold' })
-    const isTemporary = failure instanceof MoveError ? failure.isTemporary : isLostConnection(failure)
+    const isTemporary = failure instanceof MoveError ? failure.isTemporary : isInterruption(failure)
     isRetried = isTemporary && job.attempts + 1 < maxAttempts
   }
   return { outcome, failure, isRetried: isRetried && outcome === 'not moved', reason: reasonOf(job, failure) }
+}
+
+/** Whether a connection to Postgres was lost, or could not be opened because no container of it runs, or none accepts writes. */
+function isInterruption(failure: unknown): boolean {
+  return isLostConnection(failure) || (failure instanceof EngineError && interruptions.includes(failure.code))
 }
 
 function reasonOf({ canceled }: MoveJob, failure: unknown): string {

@@ -80,13 +80,8 @@ function differs(how: string): MoveError {
  * Compares the definitions of all objects of the home with those that were copied.
  * @throws MoveError when they have changed
  */
-export async function rejectChangedObjects(
-  { source, tenantId }: Locations,
-  objects: HomeObjects,
-  signal: AbortSignal,
-): Promise<void> {
-  const read = (client: pg.Client) => readHomeObjects(client, tenantId, tenantId)
-  const now = await asReader(source, tenantId, tenantId, signal, read, namesOf(tenantId).source)
+export async function rejectChangedObjects(reader: pg.Client, tenantId: string, objects: HomeObjects): Promise<void> {
+  const now = await readHomeObjects(reader, tenantId, tenantId)
   if (structureText(objects) !== structureText(now))
     throw new MoveError('The structure of the home has changed during the move.', { isTemporary: true })
 }

@@ -1,7 +1,7 @@
 // Holds a tenant's requests, and makes the copy its home. Until the one transaction that renames the schema of the source,
 // everything can be reverted; from then on, the move is completed.
 import type pg from 'pg'
-import { asAdmin, type HomeObjects } from '../backups/index.ts'
+import { asAdmin, asReader, type HomeObjects } from '../backups/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 import { isState } from '../platform/sql-state.ts'
 import { rejectChangedObjects } from './compare-homes.ts'
@@ -17,10 +17,11 @@ import {
   renameSql,
   takeLeaseSql,
 } from './move-sql.ts'
-import type { MoveJob, Stream } from './move.ts'
+import { namesOf, type MoveJob, type Stream } from './move.ts'
 import type { Locations } from './locations.ts'
 import { releaseLease } from './release-lease.ts'
 import { beginAtSql } from './reverse-state.ts'
+import { serveNewHome } from './serve-new-home.ts'
 
 const lockNotAvailable = '55P03'
 const pollMilliseconds = 20
@@ -47,13 +48,44 @@ interface Switch extends Locations {
   cut: (reason: MoveError) => void
 }
 
+/** The sessions at the source during a hold. At a tenant's own Postgres, each starts a program, so that they open before it. */
+interface HoldSessions {
+  /** The session that locks the home and switches. */
+  locking: pg.Client
+  /** One that reads the structure of the home, without the rights of a superuser. */
+  reader: pg.Client
+}
+
 /**
- * Switches to the copy. @throws MoveError, temporary if the hold took too long; then the source serves again
+ * Switches to the copy, and serves it. @throws MoveError, temporary if the hold took too long; then the source serves again
  */
 export async function holdAndSwitch(work: Switch, deps: MoveDeps, signal: AbortSignal): Promise<void> {
+  const { tenantId, source } = work
+  await pauseDeliveries(work, deps, signal)
+  try {
+    const inSessions = (reader: pg.Client) =>
+      asAdmin(source, signal, async (locking) => {
+        await switchInHold(work, { locking, reader }, deps, signal)
+        await deps.failpoint('move.renamed')
+        // The sessions of the move end afterwards. A revert has more to do in the old home first.
+        if (!work.stream.isReverse) await serveNewHome(work.job, deps, signal)
+      })
+    await asReader(source, tenantId, tenantId, signal, inSessions, namesOf(tenantId).source)
+  } catch (cause) {
+    await releaseLease(source, tenantId, deps.clock.timeout(5_000)).catch(() => undefined)
+    throw cause
+  }
+}
+
+/** Holds the requests, and renames the schema of the source once the copy has all of the home. */
+async function switchInHold(
+  work: Switch,
+  { locking, reader }: HoldSessions,
+  deps: MoveDeps,
+  signal: AbortSignal,
+): Promise<void> {
   const { job, source } = work
   const { ledger, epoch, failpoint, clock } = deps
-  await pauseDeliveries(work, deps, signal)
   const rename = { mayBeCommitted: false }
   const stopLimit = clock.later(deps.holdMilliseconds + linkMilliseconds, () => work.cut(notResponding(deps)))
   try {
@@ -62,26 +94,22 @@ export async function holdAndSwitch(work: Switch, deps: MoveDeps, signal: AbortS
     await ledger.hold(job, epoch)
     await untilGatewaysHold(work, deps, signal)
     await failpoint('move.held')
-    await asAdmin(source, signal, async (locking) => {
-      await lockHome(locking, work, remaining, deps)
-      await failpoint('move.locked')
-      await agreeAtLast(work, signal)
-      await work.copyFiles(signal)
-      await failpoint('move.agreed')
-      if (remaining() <= 0) throw heldTooLong(deps)
-      await ledger.step(job, 'switch', {}, epoch)
-      // Writers that wait for the locks end without a change. New sessions wait in their place.
-      await locking.query(endSessionsSql(job.tenantId, source.database))
-      await locking.query(renameSql(job))
-      signal.throwIfAborted()
-      rename.mayBeCommitted = true
-      await locking.query('commit')
-    })
-    await failpoint('move.renamed')
+    await lockHome(locking, work, remaining, deps)
+    await failpoint('move.locked')
+    await agreeAtLast(work, reader)
+    await work.copyFiles(signal)
+    await failpoint('move.agreed')
+    if (remaining() <= 0) throw heldTooLong(deps)
+    await ledger.step(job, 'switch', {}, epoch)
+    // Writers that wait for the locks end without a change. New sessions wait in their place.
+    await locking.query(endSessionsSql(job.tenantId, source.database))
+    await locking.query(renameSql(job))
+    signal.throwIfAborted()
+    rename.mayBeCommitted = true
+    await locking.query('commit')
   } catch (cause) {
     // The rename may have been committed after all; the caller finds out. Otherwise, requests do not wait for Postgres.
     if (!rename.mayBeCommitted) await ledger.release(job, 'catch up', epoch)
-    await releaseLease(source, job.tenantId, clock.timeout(5_000)).catch(() => undefined)
     throw cause
   } finally {
     stopLimit()
@@ -151,12 +179,12 @@ async function lockHome(
  * Applies the last changes, and sets what the log does not contain. In the old home, to which a move reverts, the lease stays
  * until the switch: if the switch fails, the end of the lease is one of the changes that flow back.
  */
-async function agreeAtLast(work: Switch, signal: AbortSignal): Promise<void> {
+async function agreeAtLast(work: Switch, reader: pg.Client): Promise<void> {
   const { tenantId, objects, sessions, stream } = work
   const upTo = await flushLog(sessions.slot)
   const [{ rows: positions }] = await Promise.all([
     sessions.slot.query<{ name: string; value: string; isCalled: boolean }>(positionsSql(tenantId, objects)),
-    rejectChangedObjects(work, objects, signal),
+    rejectChangedObjects(reader, tenantId, objects),
   ])
   // Nothing is added to the log for this home any more.
   await followChanges({ ...work, ...sessions }, { upTo })

@@ -1,6 +1,6 @@
 // The Postgres and the runtimes of a tenant's own, as a move uses them.
 import { currentServer, type FilesLocation } from '../backups/index.ts'
-import { EngineError, type Engine } from '../engines/index.ts'
+import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase } from '../homes/index.ts'
 import type { Region } from '../reconcile/index.ts'
 import { componentServices, type OwnIsolation } from '../stacks/index.ts'
@@ -32,7 +32,9 @@ export function ownHomeOf(job: MoveJob, isolation: OwnIsolation, deps: Pick<Move
   const server = currentServer({ engine, stack: id, database: dedicatedDatabase, serviceNow })
   const isPresent = async (signal: AbortSignal) => {
     const { containers } = await engine.observe(id, signal)
-    if (!containers.some(({ labels }) => postgres.includes(labels.service ?? ''))) return false
+    const isOfPostgres = ({ state, labels }: (typeof containers)[number]) =>
+      state === 'running' && postgres.includes(labels.service ?? '')
+    if (!containers.some(isOfPostgres)) return false
     await rejectUnready(engine, id, serviceNow, signal)
     return true
   }
@@ -47,7 +49,7 @@ export async function rejectOtherStore({ engine, files }: OwnHome, signal: Abort
   if (code !== 0) throw new MoveError(otherStore)
 }
 
-/** Rejects a Postgres that does not accept sessions. @throws MoveError, temporary */
+/** Rejects a Postgres that does not accept sessions. @throws MoveError, temporary; EngineError */
 async function rejectUnready(
   engine: Engine,
   tenantId: string,
@@ -55,11 +57,6 @@ async function rejectUnready(
   signal: AbortSignal,
 ): Promise<void> {
   const command = ['pg_isready', '-q', '-h', '/run/postgresql', '-U', 'postgres']
-  const { code } = await engine
-    .exec(tenantId, await serviceNow(signal), command, { signal })
-    .catch((cause: unknown) => {
-      if (cause instanceof EngineError && (cause.code === 'NOT_FOUND' || cause.code === 'UNHEALTHY')) return { code: 1 }
-      throw cause
-    })
+  const { code } = await engine.exec(tenantId, await serviceNow(signal), command, { signal })
   if (code !== 0) throw new MoveError("The tenant's own Postgres does not accept sessions.", { isTemporary: true })
 }

@@ -10,7 +10,8 @@ import { namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
 import { rejectStructure } from './prepare-reverse.ts'
 import { clearMark, closeOldHome, isSwitched, removeFollowing, removeReverse } from './remove-remains.ts'
 import { readReverseState } from './reverse-state.ts'
-import { locationsOf, serveNewHome, type Outcome } from './run-move.ts'
+import { locationsOf, type Outcome } from './run-move.ts'
+import { serveNewHome } from './serve-new-home.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
 
 const maxReads = 3

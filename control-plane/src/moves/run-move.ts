@@ -12,6 +12,7 @@ import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './
 import { namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
 import type { Locations } from './locations.ts'
 import { prepareReverse } from './prepare-reverse.ts'
+import { serveNewHome } from './serve-new-home.ts'
 import { isSwitched, removeFollowing, removeReverse, retainOldHome } from './remove-remains.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
 
@@ -19,8 +20,6 @@ const lockNotAvailable = '55P03'
 const maxLockTries = 20
 const lockPauseMilliseconds = 500
 const reportMilliseconds = 1_000
-const renewMilliseconds = 10_000
-const pollMilliseconds = 20
 
 export function locationsOf(deps: MoveDeps, job: MoveJob): Locations {
   return { tenantId: job.tenantId, source: originOf(job, deps).location, target: destinationOf(job, deps).location }
@@ -125,36 +124,6 @@ async function complete(job: MoveJob, locations: Locations, deps: MoveDeps, sign
   }
   await failpoint('move.cleaned')
   return isRevertible ? 'moved, revertible' : 'moved'
-}
-
-/** Records the new database, and releases the requests when the runtimes use it. @returns whether the tenant exists */
-export async function serveNewHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal): Promise<boolean> {
-  const { ledger, epoch, failpoint } = deps
-  const generation = await ledger.recordSwitched(job, epoch)
-  await failpoint('move.recorded')
-  if (generation !== undefined) {
-    await untilRenewed(job, generation, deps, signal)
-    await ledger.release(job, 'done', epoch)
-  }
-  await failpoint('move.released')
-  return generation !== undefined
-}
-
-/** Waits until the runtimes use the new database. A runtime that does not respond begins with it. */
-async function untilRenewed(job: MoveJob, generation: number, deps: MoveDeps, signal: AbortSignal): Promise<void> {
-  const { clock, probe, regions } = deps
-  const tenant = await deps.tenant(job.tenantId)
-  if (tenant === undefined) return
-  const bounded = AbortSignal.any([signal, clock.timeout(renewMilliseconds)])
-  const renewed = async (url: string) => {
-    while (!bounded.aborted) {
-      const health = await probe.tenantHealth(url, job.tenantId, bounded).catch(() => undefined)
-      if (health !== undefined && health.generation >= generation) return
-      await clock.sleep(pollMilliseconds, bounded).catch(() => undefined)
-    }
-  }
-  await Promise.all((regions.get(job.region)?.runtimeUrls(tenant) ?? []).map(renewed))
-  signal.throwIfAborted()
 }
 
 async function rejectObstacles(
