@@ -148,13 +148,13 @@ export function createMoveLedger(database: Database, now: () => Date) {
         const target = await locationAfter(transaction, job)
         const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
         if (target === undefined || tenant === null) return undefined
+        const { isolation = tenant.isolation } = target
+        if (tenant.sharedDatabaseId === target.sharedDatabaseId && tenant.isolation === isolation)
+          return tenant.generation
         await transaction.operation.updateMany({
           where: { id: job.operationId, state: { in: open } },
           data: { state: 'running', step: 'switch' satisfies Phase },
         })
-        const { isolation = tenant.isolation } = target
-        if (tenant.sharedDatabaseId === target.sharedDatabaseId && tenant.isolation === isolation)
-          return tenant.generation
         const generation = tenant.generation + 1
         await transaction.tenant.update({
           where: { id: tenant.id },
