@@ -99,7 +99,7 @@ const composeRecovery = 'test/installation/docker-recover.soak.test.ts rebuilds 
 const runbooks = 'test/installation/runbooks.soak.test.ts runs it on a Docker Engine'
 const composePlatform = 'test/installation/outages.alone.test.ts sets the platform up on a Docker Engine'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
-const roundTrip = 'test/backups/docker-round-trip.test.ts takes, verifies and restores backups on a Docker Engine'
+const roundTrip = 'test/backups/docker-round-trip.rotated.test.ts takes, verifies and restores backups on a Docker Engine'
 const pointInTime = 'test/backups/docker-recovery.rotated.test.ts restores to moments on a Docker Engine'
 const clusters =
   'test/clusters/docker-cluster.rotated.test.ts switches a cluster over and restarts it on a Docker Engine'
@@ -167,7 +167,7 @@ const elsewhere: Record<string, string> = {
   'docs/operate/remote-region.md#4': remoteRegion,
   'docs/operate/file-storage.md#1':
     'test/storage/s3-runtime.test.ts starts a runtime with these settings and an S3 server',
-  'docs/operate/file-storage.md#2': 'test/storage/move.test.ts moves files between two backends',
+  'docs/operate/file-storage.md#2': 'test/storage/move.rotated.test.ts moves files between two backends',
   'docs/operate/configuration.md#1': npmStart,
   'docs/operate/configuration.md#2': 'docs/invoices.md#1 checks a price file; the restart needs Docker Compose',
   'docs/operate/configuration.md#3': composePlatform,
