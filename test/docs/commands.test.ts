@@ -99,7 +99,8 @@ const composeRecovery = 'test/installation/docker-recover.soak.test.ts rebuilds 
 const runbooks = 'test/installation/runbooks.soak.test.ts runs it on a Docker Engine'
 const composePlatform = 'test/installation/outages.alone.test.ts sets the platform up on a Docker Engine'
 const remoteRegion = 'test/installation/docker-remote-region.soak.test.ts does it with an engine on another host'
-const roundTrip = 'test/backups/docker-round-trip.rotated.test.ts takes, verifies and restores backups on a Docker Engine'
+const roundTrip =
+  'test/backups/docker-round-trip.rotated.test.ts takes, verifies and restores backups on a Docker Engine'
 const pointInTime = 'test/backups/docker-recovery.rotated.test.ts restores to moments on a Docker Engine'
 const clusters =
   'test/clusters/docker-cluster.rotated.test.ts switches a cluster over and restarts it on a Docker Engine'
