@@ -96,6 +96,8 @@ async function switchInHold(
     await failpoint('move.held')
     await lockHome(locking, work, remaining, deps)
     await failpoint('move.locked')
+    // A run that was claimed just before the move had the lease may have been recorded since.
+    if ((await runningFunctions(locking, job.tenantId)) > 0) throw functionRuns()
     await agreeAtLast(work, reader)
     await work.copyFiles(signal)
     await failpoint('move.agreed')
@@ -125,17 +127,22 @@ async function pauseDeliveries({ source, job }: Switch, deps: MoveDeps, signal: 
     await client.query(takeLeaseSql(tenantId, leaseSeconds))
     await clock.sleep(claimMilliseconds, signal)
     for (let waited = 0; ; waited += pollMilliseconds) {
-      const { rows } = await client.query<{ running: number }>(runningFunctionsSql(tenantId))
-      if ((rows[0]?.running ?? 0) === 0) break
+      if ((await runningFunctions(client, tenantId)) === 0) break
       if (waited >= deliveryMilliseconds) {
         await client.query(releaseLeaseSql(tenantId))
-        throw new MoveError('A function that was triggered has not ended in time.', { isTemporary: true })
+        throw functionRuns()
       }
       if (waited === 0)
         await deps.ledger.step(job, 'catch up', { waits_for: 'a function that was triggered' }, deps.epoch)
       await clock.sleep(pollMilliseconds, signal)
     }
   })
+}
+
+/** Returns the number of functions that run because of a change or a planned time. */
+async function runningFunctions(client: pg.Client, tenantId: string): Promise<number> {
+  const { rows } = await client.query<{ running: number }>(runningFunctionsSql(tenantId))
+  return rows[0]?.running ?? 0
 }
 
 async function untilGatewaysHold({ tenantId, job }: Switch, deps: MoveDeps, signal: AbortSignal): Promise<void> {
@@ -209,6 +216,10 @@ function positionsSql(tenantId: string, { sequences }: HomeObjects): string {
     return `select ${literal(name)} as name, last_value::text as value, is_called as "isCalled" from ${sequence}`
   })
   return positions.length === 0 ? "select '' as name limit 0" : positions.join(' union all ')
+}
+
+function functionRuns(): MoveError {
+  return new MoveError('A function that was triggered has not ended in time.', { isTemporary: true })
 }
 
 function notResponding({ holdMilliseconds }: MoveDeps): MoveError {

@@ -196,15 +196,18 @@ export function releaseLeaseSql(tenantId: string): string {
   return `delete from ${identifier(tenantId)}.function_dispatcher where holder = ${literal(moveLeaseHolder)}`
 }
 
+/** Seconds in which a runtime records the end of a run. */
+const recordSeconds = 10
+
 /**
  * Returns a query for the number of functions that run for a change of a record, or at a planned time. The record of a run that
- * has lasted for longer than its timeout is from a runtime that was killed.
+ * has lasted for longer than its timeout is from a runtime that was killed, after the seconds in which a busy one records the end.
  */
 export function runningFunctionsSql(tenantId: string): string {
   return (
     `select count(*)::int as running from ${identifier(tenantId)}.function_invocations i ` +
     `join ${identifier(tenantId)}.functions f on f.id = i.function_id ` +
     `where i.state = 'interrupted' and i.trigger in ('database', 'schedule') ` +
-    `and i.timestamp > now() - (f.config ->> 'timeout')::float8 * interval '1 second'`
+    `and i.timestamp > now() - ((f.config ->> 'timeout')::float8 + ${recordSeconds}) * interval '1 second'`
   )
 }
