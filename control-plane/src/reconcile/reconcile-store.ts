@@ -60,10 +60,11 @@ export interface Snapshot {
   operation: { id: string; attempts: number; switchover?: Switchover; repair?: DriftRepair } | undefined
 }
 
-/** Whether an open operation is a move that starts services of the tenant or holds its requests. */
-export function isHeldBy(operation: { kind: string; step: string | null } | null): boolean {
+/** Whether an open operation is a move that holds the tenant's requests, or that starts or removes services of the tenant. */
+export function isHeldBy(operation: { kind: string; step: string | null } | null, moving?: MovingServices): boolean {
   const step = operation?.kind === 'move' ? operation.step : null
-  return step === 'prepare' || step === 'hold' || step === 'switch'
+  if (step === 'hold' || step === 'switch') return true
+  return moving !== undefined && (step === 'prepare' || moving.isEnding === true)
 }
 
 /**

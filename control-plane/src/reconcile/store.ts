@@ -108,7 +108,7 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       if (row === null) return undefined
       const current = operation?.generation === row.generation ? operation : undefined
       const snapshot = toSnapshot(row, current && toOpenOperation(current), subnet?.number, closed.length > 0)
-      return { ...snapshot, isHeld: isHeldBy(operation) || snapshot.moving?.isEnding === true }
+      return { ...snapshot, isHeld: isHeldBy(operation, snapshot.moving) }
     },
 
     async settledDedicated(regionId) {
