@@ -1,6 +1,6 @@
 // A move of a home between two databases of a region, as its operation stores it, and its phases. Pure.
 import { Type, type Static } from 'typebox'
-import { isolationModels } from '../stacks/index.ts'
+import { isolationModels, type Isolation, type OwnIsolation } from '../stacks/index.ts'
 
 /** The phases in their order. They are the steps of the operation. */
 export const phases = ['prepare', 'copy', 'catch up', 'compare', 'hold', 'switch', 'done'] as const
@@ -45,6 +45,11 @@ export const MoveColumn = Type.Object({
   settled: Type.Optional(Type.Boolean()),
 })
 type MoveColumn = Static<typeof MoveColumn>
+
+/** Whether a model before or after a move has services of the tenant's own; undefined is that of a move between shared databases. */
+export function isOwn(isolation: Isolation | undefined): isolation is OwnIsolation {
+  return isolation !== undefined && isolation !== 'schema-per-tenant'
+}
 
 /** A move that is not settled. */
 export interface MoveJob extends MoveColumn {

@@ -8,7 +8,7 @@ import type { MoveLocation } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { regionOf, sharedRuntimesOf } from './move-regions.ts'
-import type { MoveJob } from './move.ts'
+import { isOwn, type MoveJob } from './move.ts'
 import type { Origin } from './origin.ts'
 import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
 
@@ -20,9 +20,7 @@ const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
 /** Returns the database to which a move leads. */
 export function sharedDestination(job: MoveJob, deps: MoveDeps): Destination {
   const { fromIsolation: from } = job
-  return from === undefined || from === 'schema-per-tenant'
-    ? otherDatabase(job, deps)
-    : firstDatabase(job, ownHomeOf(job, from, deps), deps)
+  return isOwn(from) ? firstDatabase(job, ownHomeOf(job, from, deps), deps) : otherDatabase(job, deps)
 }
 
 /** The destination of a home of the same server. */

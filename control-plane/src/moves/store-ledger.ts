@@ -5,7 +5,7 @@ import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { MovingServices, type Isolation, type OwnIsolation } from '../stacks/index.ts'
 import { recordWanted } from '../tenants/index.ts'
-import { isWanted, MoveColumn, type Identity, type MoveJob, type Phase, type Progress } from './move.ts'
+import { isOwn, isWanted, MoveColumn, type Identity, type MoveJob, type Phase, type Progress } from './move.ts'
 import { MoveError } from './move-error.ts'
 
 const open = ['pending', 'running']
@@ -32,7 +32,7 @@ async function locationAfter(
   transaction: Transaction,
   { region: regionId, to: name, toIsolation: isolation }: MoveJob,
 ): Promise<{ isolation?: Isolation; sharedDatabaseId: string | null } | undefined> {
-  if (isolation !== undefined && isolation !== 'schema-per-tenant') return { isolation, sharedDatabaseId: null }
+  if (isOwn(isolation)) return { isolation, sharedDatabaseId: null }
   const found = await transaction.sharedDatabase.findUnique({ where: { regionId_name: { regionId, name } } })
   if (found === null) return undefined
   return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
