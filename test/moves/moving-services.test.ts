@@ -1,5 +1,4 @@
 // What the control database has of a tenant that moves between a single Postgres and a cluster of its own.
-import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { MoveJob } from '#control-plane/moves/move.ts'
 import { createMoveLedger } from '#control-plane/moves/store-ledger.ts'
@@ -29,10 +28,10 @@ async function requestCluster(id: string): Promise<MoveJob> {
   const { isolation: fromIsolation } = single
   const { isolation: toIsolation } = cluster
   const move = { region: plane.region().id, from: 'home', to: 'home', fromIsolation, toIsolation }
-  t.match(await ledger.unsettled(), [{ operationId: operation?.id, tenantId: id, ...move }])
+  t.match(await ledger.unsettled(), [{ operationId: operation.id, tenantId: id, ...move }])
   return {
     ...move,
-    operationId: operation?.id ?? randomUUID(),
+    operationId: operation.id,
     tenantId: id,
     state: 'pending',
     step: undefined,
