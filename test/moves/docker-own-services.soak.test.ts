@@ -1,11 +1,11 @@
 // A tenant of a region on a Docker Engine moves between all isolation models, while it is used.
 import t from 'tap'
-import { databaseVolumes, serviceNames, volumeName, type Isolation } from '#control-plane/stacks/index.ts'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
 import { etcdList } from '#test/clusters/platform-parts.ts'
-import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { clusterImages, startDockerPlatform } from '#test/support/docker-platform.ts'
 import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
+import { ownObjects, remainsOf, sharedRemains } from './support/containers.ts'
 import { homeOf, isolate } from './support/isolation.ts'
 import { sql } from './support/platform.ts'
 
@@ -35,7 +35,7 @@ t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, as
     await users.untilAllContinue()
     t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), { body: { status: 'ready', isolation } }, isolation)
     if (isolation !== 'schema-per-tenant')
-      t.equal(await sharedRoles(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+      t.equal(await sharedRemains(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
     const former = remainsOf(models[at]?.isolation ?? isolation)
     t.same((await ownObjects(platform, tenant.id)).filter(former), [], 'the former services and volumes are removed')
   }
@@ -48,26 +48,3 @@ t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, as
   t.same((await runsOf(t, home)).notes.sort(), ids.sort(), 'each note has run its function once')
   t.match(await sql(tenant.url, 'select count(*)::int as n from facts'), [{ n: 500 }], 'every kind of object is there')
 })
-
-/** Returns a filter of the objects that only services of a model have. */
-function remainsOf(isolation: Isolation): (object: string) => boolean {
-  const volumes = isolation === 'schema-per-tenant' ? [] : databaseVolumes(isolation)
-  const names = [...serviceNames(isolation), ...volumes]
-  return (object) => names.includes(object)
-}
-
-/** Returns the names of the tenant's services, of those with secrets, and of its volumes. */
-async function ownObjects({ host, installation }: DockerPlatform, id: string): Promise<string[]> {
-  const { containers, volumes } = await host.observe({ installation, stack: id }, AbortSignal.timeout(30_000))
-  return [...containers, ...volumes].map(({ name, labels }) => labels.service ?? name.slice(volumeName(id, '').length))
-}
-
-/** Returns the number of the tenant's roles and of the replication slots in the region's Postgres. */
-async function sharedRoles({ host, installation }: DockerPlatform, id: string): Promise<string> {
-  const signal = AbortSignal.timeout(30_000)
-  const { containers } = await host.observe({ installation }, signal)
-  const found = containers.find(({ name, labels }) => labels.service === 'postgres' && name.includes('region-local'))
-  const count = `select (select count(*) from pg_roles where rolname like '%${id.slice(2)}%') + (select count(*) from pg_replication_slots)`
-  const psql = ['psql', '-U', 'postgres', '-At', '-c', count]
-  return (await host.exec(found?.name ?? '', psql, { signal })).stdout.trim()
-}

@@ -1,0 +1,26 @@
+// What a tenant has in containers and volumes, and in the Postgres that tenants share, on a Docker Engine.
+import { databaseVolumes, serviceNames, volumeName, type Isolation } from '#control-plane/stacks/index.ts'
+import type { DockerPlatform } from '#test/support/docker-platform.ts'
+
+/** Returns a filter of the objects that only services of a model have. */
+export function remainsOf(isolation: Isolation): (object: string) => boolean {
+  const volumes = isolation === 'schema-per-tenant' ? [] : databaseVolumes(isolation)
+  const names = [...serviceNames(isolation), ...volumes]
+  return (object) => names.includes(object)
+}
+
+/** Returns the names of the tenant's services, of those with secrets, and of its volumes. */
+export async function ownObjects({ host, installation }: DockerPlatform, id: string): Promise<string[]> {
+  const { containers, volumes } = await host.observe({ installation, stack: id }, AbortSignal.timeout(30_000))
+  return [...containers, ...volumes].map(({ name, labels }) => labels.service ?? name.slice(volumeName(id, '').length))
+}
+
+/** Returns the number of the tenant's roles and of the replication slots in the region's Postgres. */
+export async function sharedRemains({ host, installation }: DockerPlatform, id: string): Promise<string> {
+  const signal = AbortSignal.timeout(30_000)
+  const { containers } = await host.observe({ installation }, signal)
+  const found = containers.find(({ name, labels }) => labels.service === 'postgres' && name.includes('region-local'))
+  const count = `select (select count(*) from pg_roles where rolname like '%${id.slice(2)}%') + (select count(*) from pg_replication_slots)`
+  const psql = ['psql', '-U', 'postgres', '-At', '-c', count]
+  return (await host.exec(found?.name ?? '', psql, { signal })).stdout.trim()
+}
