@@ -76,7 +76,8 @@ async function publishHome(
 async function isRuntimeHealthy(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
   const isTrusted = isDedicated(snapshot) || (snapshot.desired === 'active' && snapshot.status === 'pending')
   if (!isTrusted || snapshot.homeVersion !== run.homeVersion) return false
-  await publishHome(snapshot, run)
+  // The claim of a shared home that was created in advance has published it.
+  if (isDedicated(snapshot) || snapshot.routePhase !== 'ready') await publishHome(snapshot, run)
   try {
     await observeRuntimes(snapshot, run, signal, observedMilliseconds)
     return true

@@ -26,6 +26,9 @@ export async function claimWarm(
     desired: 'active',
     status: 'pending',
     createdAt: at,
+    // A shared home responds already, so that runtimes and gateways take it over while the reconciler begins. The client receives
+    // the tenant once they have.
+    ...(tenant.isolation === 'schema-per-tenant' ? { routePhase: 'ready' } : {}),
   }
   const write = await incrementGeneration(transaction, warm.id, 'create', columns, at)
   return { ...write, secrets: await secretsOf(transaction, seal, warm.id, at) }

@@ -22,7 +22,7 @@ export async function waitUntilSettled(
   write: TenantWrite,
   seconds: number,
   request: FastifyRequest,
-  isSettled: (tenant: Tenant) => boolean = () => false,
+  isSettled?: (tenant: Tenant) => boolean,
 ): Promise<TenantWrite> {
   if (seconds === 0) return write
   const gone = new AbortController()
@@ -32,10 +32,10 @@ export async function waitUntilSettled(
     // The subscription begins before the read, so that no change is missed between them.
     const change = deps.changes.next(write.tenant.id, signal)
     const operation = (await deps.tenants.getOperation(write.operation.id)) ?? write.operation
-    const tenant = await deps.tenants.get(write.tenant.id)
-    if (operation.finishedAt !== undefined || signal.aborted || tenant === undefined || isSettled(tenant)) {
+    const hasEnded = operation.finishedAt !== undefined || signal.aborted
+    const tenant = hasEnded || isSettled !== undefined ? await deps.tenants.get(write.tenant.id) : write.tenant
+    if (hasEnded || tenant === undefined || isSettled?.(tenant) === true)
       return { tenant: tenant ?? write.tenant, operation }
-    }
     await change
   }
 }
