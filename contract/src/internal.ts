@@ -63,7 +63,10 @@ export const internalPaths = {
   live: '/internal/v1/live',
   /** Runtime: `GET` → metrics in Prometheus' format. */
   metrics: '/internal/v1/metrics',
-  /** Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantHealth`. */
+  /**
+   * Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantHealth`. With `?structure=trusted`, which only a
+   * shared runtime accepts, the structure of the home is not checked.
+   */
   tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
   /** Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantStorageUsage`. */
   tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,

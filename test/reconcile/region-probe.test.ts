@@ -40,6 +40,18 @@ t.test('The probe rejects a response about another tenant', async (t) => {
   t.equal(await probeOf(404, {}).tenantHealth('http://runtime', requested, signal), undefined)
 })
 
+t.test('The probe requests the health with or without the structure of the home', async (t) => {
+  const urls: string[] = []
+  const probe = createRegionProbe('token', (url) => {
+    urls.push(url instanceof URL ? url.href : '')
+    return Promise.resolve(new Response(JSON.stringify(health(requested))))
+  })
+  await probe.tenantHealth('http://runtime', requested, signal)
+  await probe.tenantHealth('http://runtime', requested, signal, 'trusted')
+  const url = `http://runtime/internal/v1/tenants/${requested}/health`
+  t.same(urls, [url, `${url}?structure=trusted`])
+})
+
 t.test('The probe rejects a message of more than 500 characters', async (t) => {
   t.same(
     await probeOf(200, health(requested, 'x'.repeat(500))).tenantHealth('http://runtime', requested, signal),

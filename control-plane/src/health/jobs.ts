@@ -23,9 +23,12 @@ interface HomeWatchDeps {
 }
 
 const minIntervalMs = 60_000
-/** The additional time between checks for each tenant, so that many tenants do not cause too many requests. */
-const msPerTenant = 100
-const maxAtOnce = 4
+/**
+ * The pause after a round, as a multiple of its duration: a check opens a session and reads the catalogs, and thousands of them
+ * must leave the servers to the tenants.
+ */
+const pausePerRound = 9
+const maxAtOnce = 2
 const responseTimeoutMs = 5_000
 
 /** Creates the job, which runs while this control plane leads. */
@@ -76,9 +79,10 @@ function createHomeWatch(
   }
 
   return async (signal) => {
+    const begun = clock.now().getTime()
     const tenants = await store.readyTenants()
     const queue = new PQueue({ concurrency: maxAtOnce })
     await queue.addAll(tenants.map((id) => async () => (signal.aborted ? undefined : check(id, signal))))
-    return Math.max(minIntervalMs, tenants.length * msPerTenant)
+    return Math.max(minIntervalMs, pausePerRound * (clock.now().getTime() - begun))
   }
 }

@@ -1,4 +1,5 @@
 // Serves a tenant from its new home, after the switch. Every call may be repeated at any point.
+import { isDedicated } from '../reconcile/index.ts'
 import type { MoveDeps } from './move-deps.ts'
 import type { MoveJob } from './move.ts'
 
@@ -23,10 +24,12 @@ async function untilRenewed(job: MoveJob, generation: number, deps: MoveDeps, si
   const { clock, probe, regions } = deps
   const tenant = await deps.tenant(job.tenantId)
   if (tenant === undefined) return
+  // The move has compared the home. Requests wait for this call.
+  const structure = isDedicated(tenant) ? 'checked' : 'trusted'
   const bounded = AbortSignal.any([signal, clock.timeout(renewMilliseconds)])
   const renewed = async (url: string) => {
     while (!bounded.aborted) {
-      const health = await probe.tenantHealth(url, job.tenantId, bounded).catch(() => undefined)
+      const health = await probe.tenantHealth(url, job.tenantId, bounded, structure).catch(() => undefined)
       if (health !== undefined && health.generation >= generation) return
       await clock.sleep(pollMilliseconds, bounded).catch(() => undefined)
     }

@@ -6,6 +6,7 @@ import { NotReady, type NotReadyCode } from './not-ready.ts'
 import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { untilEvery } from './region-probe.ts'
+import { isDedicated } from './region.ts'
 
 /** Time limit for runtimes and gateways to report a change. */
 export const observeMilliseconds = 10_000
@@ -24,8 +25,10 @@ export async function observeRuntimes(
   milliseconds: number,
 ): Promise<void> {
   let seen: LastSeen = ['RUNTIME_UNREACHABLE', 'The runtime does not respond.']
+  // A home where tenants share a database was checked just before, or was created in advance.
+  const structure = isDedicated(snapshot) ? 'checked' : 'trusted'
   const agrees = async (url: string, signal: AbortSignal) => {
-    const health = await probe.tenantHealth(url, snapshot.id, signal).catch(() => null)
+    const health = await probe.tenantHealth(url, snapshot.id, signal, structure).catch(() => null)
     if (health === undefined) seen = ['RUNTIME_UNHEALTHY', 'The runtime does not know the tenant.']
     else if (health !== null) seen = ['RUNTIME_UNHEALTHY', `The runtime ${describeHealth(health)}.`]
     // An aborted call reveals no more than the last response.

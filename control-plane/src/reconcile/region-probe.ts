@@ -22,12 +22,27 @@ const countersMilliseconds = 30_000
 const maxResponseBytes = 4 * 1024 * 1024
 
 /**
+ * Whether a runtime checks the structure of a home. Where tenants share a database, Postgres needs the longer for this the more
+ * homes there are, because it reads the functions of all homes that have the name of one that is called.
+ */
+export type HomeStructure = 'checked' | 'trusted'
+
+/**
  * Calls of the control plane to a region's runtimes and gateways about one tenant. Each throws if there is no valid
  * response in time.
  */
 export interface RegionProbe {
-  /** Returns a tenant's health; undefined if the runtime does not know the tenant. @throws Error if the call fails */
-  tenantHealth(runtimeUrl: string, tenantId: string, signal: AbortSignal): Promise<TenantHealth | undefined>
+  /**
+   * Returns a tenant's health; undefined if the runtime does not know the tenant.
+   * @param structure `trusted`: the runtime does not check the structure of the home. Only shared runtimes accept this
+   * @throws Error if the call fails
+   */
+  tenantHealth(
+    runtimeUrl: string,
+    tenantId: string,
+    signal: AbortSignal,
+    structure?: HomeStructure,
+  ): Promise<TenantHealth | undefined>
   /**
    * Returns the tenant's stored bytes and rows; undefined if the runtime does not know the tenant.
    * @throws Error if the call fails
@@ -99,10 +114,13 @@ export function createRegionProbe(
   }
 
   return {
-    tenantHealth: (base, tenantId, signal) =>
-      read(TenantHealth, base, internalPaths.tenantHealth(tenantId), signal).then((response) =>
-        checkTenant(tenantId, response),
-      ),
+    tenantHealth: (base, tenantId, signal, structure = 'checked') =>
+      read(
+        TenantHealth,
+        base,
+        `${internalPaths.tenantHealth(tenantId)}${structure === 'trusted' ? '?structure=trusted' : ''}`,
+        signal,
+      ).then((response) => checkTenant(tenantId, response)),
     tenantUsage: (base, tenantId, signal) =>
       read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((response) =>
         checkTenant(tenantId, response),

@@ -20,10 +20,20 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
     return tenant
   }
 
-  const healthOf = async (tenant: Tenant): Promise<TenantHealth> => {
+  const inProgress = new WeakMap<Tenant, Promise<TenantHealth>>()
+  /** Checks a tenant, or waits for the check in progress: callers repeat a call whose response takes long. */
+  const fullHealth = (tenant: Tenant): Promise<TenantHealth> => {
+    const known = inProgress.get(tenant)
+    if (known !== undefined) return known
+    const health = healthOf(tenant, false).finally(() => inProgress.delete(tenant))
+    inProgress.set(tenant, health)
+    return health
+  }
+
+  const healthOf = async (tenant: Tenant, isStructureTrusted: boolean): Promise<TenantHealth> => {
     const signal = AbortSignal.timeout(5_000)
     // The database is checked first, so that the modules find its connection idle.
-    const database = await databaseHealth(tenant, now)
+    const database = await databaseHealth(tenant, isStructureTrusted, now)
     const others = await Promise.all(modules.map((module) => module.health(tenant, signal)))
     const of = (name: RuntimeModule['name']): ComponentHealth =>
       others[modules.findIndex((module) => module.name === name)] ?? {
@@ -36,15 +46,18 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
   }
 
   app.get('/health', { config: { access: 'public' } }, async (request, reply) => {
-    const health = await healthOf(request.tenant)
+    const health = await fullHealth(request.tenant)
     return reply
       .status(health.status === 'healthy' ? 200 : 503)
       .send({ status: health.status, components: health.components })
   })
-  app.get<{ Params: { id: string } }>(
+  app.get<{ Params: { id: string }; Querystring: { structure?: string } }>(
     internalPaths.tenantHealth(':id'),
     { config: { access: 'internal' } },
-    async (request) => healthOf(servedTenant(request.params.id)),
+    async ({ params, query }) => {
+      const tenant = servedTenant(params.id)
+      return query.structure === 'trusted' ? healthOf(tenant, true) : fullHealth(tenant)
+    },
   )
   app.get<{ Params: { id: string } }>(
     internalPaths.tenantUsage(':id'),
@@ -79,14 +92,14 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
 const completeMs = 5_000
 const completeUntil = new WeakMap<Tenant, number>()
 
-async function databaseHealth(tenant: Tenant, now: () => Date): Promise<ComponentHealth> {
+async function databaseHealth(tenant: Tenant, isStructureTrusted: boolean, now: () => Date): Promise<ComponentHealth> {
   const unhealthy = (message: string): ComponentHealth => ({
     status: 'unhealthy',
     observed_at: now().toISOString(),
     message,
   })
   try {
-    const isKnown = (completeUntil.get(tenant) ?? 0) > now().getTime()
+    const isKnown = isStructureTrusted || (completeUntil.get(tenant) ?? 0) > now().getTime()
     const { rows } = await tenant.database.query(
       { role: 'service', reason: 'health' },
       isKnown
