@@ -28,6 +28,7 @@ const minIntervalMs = 60_000
  * must leave the servers to the tenants.
  */
 const pausePerRound = 9
+const maxIntervalMs = 3_600_000
 const maxAtOnce = 2
 const responseTimeoutMs = 5_000
 
@@ -83,6 +84,7 @@ function createHomeWatch(
     const tenants = await store.readyTenants()
     const queue = new PQueue({ concurrency: maxAtOnce })
     await queue.addAll(tenants.map((id) => async () => (signal.aborted ? undefined : check(id, signal))))
-    return Math.max(minIntervalMs, pausePerRound * (clock.now().getTime() - begun))
+    const pause = pausePerRound * (clock.now().getTime() - begun)
+    return Math.min(Math.max(minIntervalMs, pause), maxIntervalMs)
   }
 }
