@@ -36,6 +36,12 @@ export const internalHeaderPrefix = 'x-tenantry-'
 export const consoleCookie = 'tenantry_console'
 
 /**
+ * Whether a runtime checks the structure of a home. Where tenants share a database, Postgres needs the longer for this the more
+ * homes there are, because it reads the functions of all homes that have the name of one that is called.
+ */
+export type HomeStructure = 'checked' | 'trusted'
+
+/**
  * Paths of the calls between the parts, by purpose. A function returns the path of one tenant. Each call has
  * `internalTokenHeader` unless its line states otherwise.
  */
@@ -64,10 +70,11 @@ export const internalPaths = {
   /** Runtime: `GET` → metrics in Prometheus' format. */
   metrics: '/internal/v1/metrics',
   /**
-   * Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantHealth`. With `?structure=trusted`, which only a
-   * shared runtime accepts, the structure of the home is not checked.
+   * Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantHealth`. Only a shared runtime accepts a request
+   * that trusts the structure of the home.
    */
-  tenantHealth: (tenantId: string) => `/internal/v1/tenants/${tenantId}/health`,
+  tenantHealth: (tenantId: string, structure: HomeStructure = 'checked') =>
+    `/internal/v1/tenants/${tenantId}/health${structure === 'trusted' ? '?structure=trusted' : ''}`,
   /** Runtime, and gateway for a dedicated tenant's runtime: `GET` → `TenantStorageUsage`. */
   tenantUsage: (tenantId: string) => `/internal/v1/tenants/${tenantId}/usage`,
   /**

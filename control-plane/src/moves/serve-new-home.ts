@@ -1,5 +1,5 @@
 // Serves a tenant from its new home, after the switch. Every call may be repeated at any point.
-import { isDedicated } from '../reconcile/index.ts'
+import { knownStructure } from '../reconcile/index.ts'
 import type { MoveDeps } from './move-deps.ts'
 import type { MoveJob } from './move.ts'
 
@@ -25,7 +25,7 @@ async function untilRenewed(job: MoveJob, generation: number, deps: MoveDeps, si
   const tenant = await deps.tenant(job.tenantId)
   if (tenant === undefined) return
   // The move has compared the home. Requests wait for this call.
-  const structure = isDedicated(tenant) ? 'checked' : 'trusted'
+  const structure = knownStructure(tenant)
   const bounded = AbortSignal.any([signal, clock.timeout(renewMilliseconds)])
   const renewed = async (url: string) => {
     while (!bounded.aborted) {

@@ -6,7 +6,13 @@ export { describeHealth } from './describe-health.ts'
 export { type RegionEventDeps, reportRegions } from './jobs-region-events.ts'
 export { unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
-export { type CountersProbe, createRegionProbe, type RegionProbe, type StorageProbe } from './region-probe.ts'
+export {
+  type CountersProbe,
+  createRegionProbe,
+  knownStructure,
+  type RegionProbe,
+  type StorageProbe,
+} from './region-probe.ts'
 export { createRegion, hasCluster, isDedicated, type Region, type RegionOptions } from './region.ts'
 export { startServices } from './start-services.ts'
 export { createReconcileStore } from './store.ts'

@@ -5,8 +5,7 @@ import { describeHealth } from './describe-health.ts'
 import { NotReady, type NotReadyCode } from './not-ready.ts'
 import type { Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
-import { untilEvery } from './region-probe.ts'
-import { isDedicated } from './region.ts'
+import { knownStructure, untilEvery } from './region-probe.ts'
 
 /** Time limit for runtimes and gateways to report a change. */
 export const observeMilliseconds = 10_000
@@ -25,8 +24,8 @@ export async function observeRuntimes(
   milliseconds: number,
 ): Promise<void> {
   let seen: LastSeen = ['RUNTIME_UNREACHABLE', 'The runtime does not respond.']
-  // A home where tenants share a database was checked just before, or was created in advance.
-  const structure = isDedicated(snapshot) ? 'checked' : 'trusted'
+  // The home was checked just before, or was created in advance.
+  const structure = knownStructure(snapshot)
   const agrees = async (url: string, signal: AbortSignal) => {
     const health = await probe.tenantHealth(url, snapshot.id, signal, structure).catch(() => null)
     if (health === undefined) seen = ['RUNTIME_UNHEALTHY', 'The runtime does not know the tenant.']

@@ -9,11 +9,13 @@ import {
   internalPaths,
   internalTokenHeader,
   sentToken,
+  type HomeStructure,
   type InternalToken,
 } from '@tenantry/contract'
 import type { Static, TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Clock } from '../platform/clock.ts'
+import { isDedicated } from './region.ts'
 
 const callMilliseconds = 2_000
 /** Time limit of calls for counters: a home's counters are added up, and sometimes its file store is scanned. */
@@ -22,10 +24,12 @@ const countersMilliseconds = 30_000
 const maxResponseBytes = 4 * 1024 * 1024
 
 /**
- * Whether a runtime checks the structure of a home. Where tenants share a database, Postgres needs the longer for this the more
- * homes there are, because it reads the functions of all homes that have the name of one that is called.
+ * Returns what a runtime checks of a home whose structure the caller knows. A tenant's own runtime checks it in any case, which
+ * takes little time, because no other homes are in its database.
  */
-export type HomeStructure = 'checked' | 'trusted'
+export function knownStructure(tenant: Parameters<typeof isDedicated>[0]): HomeStructure {
+  return isDedicated(tenant) ? 'checked' : 'trusted'
+}
 
 /**
  * Calls of the control plane to a region's runtimes and gateways about one tenant. Each throws if there is no valid
@@ -34,7 +38,7 @@ export type HomeStructure = 'checked' | 'trusted'
 export interface RegionProbe {
   /**
    * Returns a tenant's health; undefined if the runtime does not know the tenant.
-   * @param structure `trusted`: the runtime does not check the structure of the home. Only shared runtimes accept this
+   * @param structure `checked` by default
    * @throws Error if the call fails
    */
   tenantHealth(
@@ -114,13 +118,10 @@ export function createRegionProbe(
   }
 
   return {
-    tenantHealth: (base, tenantId, signal, structure = 'checked') =>
-      read(
-        TenantHealth,
-        base,
-        `${internalPaths.tenantHealth(tenantId)}${structure === 'trusted' ? '?structure=trusted' : ''}`,
-        signal,
-      ).then((response) => checkTenant(tenantId, response)),
+    tenantHealth: (base, tenantId, signal, structure) =>
+      read(TenantHealth, base, internalPaths.tenantHealth(tenantId, structure), signal).then((response) =>
+        checkTenant(tenantId, response),
+      ),
     tenantUsage: (base, tenantId, signal) =>
       read(TenantStorageUsage, base, internalPaths.tenantUsage(tenantId), signal).then((response) =>
         checkTenant(tenantId, response),

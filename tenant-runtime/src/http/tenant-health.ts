@@ -1,6 +1,12 @@
 // A tenant's health where its requests are served: the database responds to its own login, the service's tables are
 // complete, and each module is healthy.
-import { internalPaths, type ComponentHealth, type TenantHealth, type TenantStorageUsage } from '@tenantry/contract'
+import {
+  internalPaths,
+  type ComponentHealth,
+  type HomeStructure,
+  type TenantHealth,
+  type TenantStorageUsage,
+} from '@tenantry/contract'
 import type { FastifyInstance } from 'fastify'
 import { RoundTripError } from '../database/round-trip-error.ts'
 import { RuntimeError } from '../errors.ts'
@@ -25,15 +31,15 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
   const fullHealth = (tenant: Tenant): Promise<TenantHealth> => {
     const known = inProgress.get(tenant)
     if (known !== undefined) return known
-    const health = healthOf(tenant, false).finally(() => inProgress.delete(tenant))
+    const health = healthOf(tenant, 'checked').finally(() => inProgress.delete(tenant))
     inProgress.set(tenant, health)
     return health
   }
 
-  const healthOf = async (tenant: Tenant, isStructureTrusted: boolean): Promise<TenantHealth> => {
+  const healthOf = async (tenant: Tenant, structure: HomeStructure): Promise<TenantHealth> => {
     const signal = AbortSignal.timeout(5_000)
     // The database is checked first, so that the modules find its connection idle.
-    const database = await databaseHealth(tenant, isStructureTrusted, now)
+    const database = await databaseHealth(tenant, structure, now)
     const others = await Promise.all(modules.map((module) => module.health(tenant, signal)))
     const of = (name: RuntimeModule['name']): ComponentHealth =>
       others[modules.findIndex((module) => module.name === name)] ?? {
@@ -51,12 +57,12 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
       .status(health.status === 'healthy' ? 200 : 503)
       .send({ status: health.status, components: health.components })
   })
-  app.get<{ Params: { id: string }; Querystring: { structure?: string } }>(
+  app.get<{ Params: { id: string }; Querystring: { structure?: HomeStructure } }>(
     internalPaths.tenantHealth(':id'),
     { config: { access: 'internal' } },
     async ({ params, query }) => {
       const tenant = servedTenant(params.id)
-      return query.structure === 'trusted' ? healthOf(tenant, true) : fullHealth(tenant)
+      return query.structure === 'trusted' ? healthOf(tenant, query.structure) : fullHealth(tenant)
     },
   )
   app.get<{ Params: { id: string } }>(
@@ -92,14 +98,14 @@ export function addTenantHealth(app: FastifyInstance, { modules, tenantOf, now }
 const completeMs = 5_000
 const completeUntil = new WeakMap<Tenant, number>()
 
-async function databaseHealth(tenant: Tenant, isStructureTrusted: boolean, now: () => Date): Promise<ComponentHealth> {
+async function databaseHealth(tenant: Tenant, structure: HomeStructure, now: () => Date): Promise<ComponentHealth> {
   const unhealthy = (message: string): ComponentHealth => ({
     status: 'unhealthy',
     observed_at: now().toISOString(),
     message,
   })
   try {
-    const isKnown = isStructureTrusted || (completeUntil.get(tenant) ?? 0) > now().getTime()
+    const isKnown = structure === 'trusted' || (completeUntil.get(tenant) ?? 0) > now().getTime()
     const { rows } = await tenant.database.query(
       { role: 'service', reason: 'health' },
       isKnown
