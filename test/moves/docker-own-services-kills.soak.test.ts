@@ -3,11 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { etcdList } from '#test/clusters/platform-parts.ts'
-import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import type { DockerPlatform } from '#test/support/docker-platform.ts'
 import { effort, seed } from '#test/support/effort.ts'
 import { checkFiles, checkWrites, startWriters } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
-import { ownObjects, remainsOf, sharedRemains } from './support/containers.ts'
+import { ownObjects, remainsOf, sharedRemains, startContainers } from './support/containers.ts'
 import { beginIsolation, homeOf } from './support/isolation.ts'
 import { ended } from './support/platform.ts'
 
@@ -28,12 +28,7 @@ const models = [
 
 t.test(`Services are killed ${kills} times`, { timeout: 8 * 3_600_000 }, async (t) => {
   t.comment(`seed ${seed}`)
-  const platform = await startDockerPlatform({
-    docker: { clusters: clusterImages },
-    // A busy machine may need longer than the default for what a hold does.
-    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' },
-  })
-  t.teardown(() => platform.stop())
+  const platform = await startContainers(t)
   const tenant = await createBusyTenant(platform, 'ada')
   const users = await startWriters(t, tenant)
   await users.untilAllContinue()

@@ -2,10 +2,9 @@
 import t from 'tap'
 import { everyObjectSql } from '#test/backups/support/every-object.ts'
 import { etcdList } from '#test/clusters/platform-parts.ts'
-import { clusterImages, startDockerPlatform } from '#test/support/docker-platform.ts'
 import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
-import { ownObjects, remainsOf, sharedRemains } from './support/containers.ts'
+import { ownObjects, remainsOf, sharedRemains, startContainers } from './support/containers.ts'
 import { homeOf, isolate } from './support/isolation.ts'
 import { sql } from './support/platform.ts'
 
@@ -16,12 +15,7 @@ const cluster = { isolation: 'cluster-per-tenant', database: 'home' } as const
 const models = [shared, own, cluster, shared, cluster, own, shared]
 
 t.test('A tenant moves between all isolation models', { timeout: 3_600_000 }, async (t) => {
-  // A busy machine may need longer than the default for what a hold does.
-  const platform = await startDockerPlatform({
-    docker: { clusters: clusterImages },
-    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' },
-  })
-  t.teardown(() => platform.stop())
+  const platform = await startContainers(t)
   const tenant = await createBusyTenant(platform, 'ada')
   await sql(tenant.url, everyObjectSql)
   const users = await startRequests(t, tenant)

@@ -1,6 +1,17 @@
-// What a tenant has in containers and volumes, and in the Postgres that tenants share, on a Docker Engine.
+// A region on a Docker Engine in which tenants move: what a tenant has in containers and volumes, and in the Postgres that tenants share.
+import type { Test } from 'tap'
 import { databaseVolumes, serviceNames, volumeName, type Isolation } from '#control-plane/stacks/index.ts'
-import type { DockerPlatform } from '#test/support/docker-platform.ts'
+import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+
+export async function startContainers(t: Test): Promise<DockerPlatform> {
+  const platform = await startDockerPlatform({
+    docker: { clusters: clusterImages },
+    // A busy machine may need longer than the default for what a hold does.
+    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' },
+  })
+  t.teardown(() => platform.stop())
+  return platform
+}
 
 /** Returns a filter of the objects that only services of a model have. */
 export function remainsOf(isolation: Isolation): (object: string) => boolean {
