@@ -6,6 +6,7 @@ import { compareObjects } from '#control-plane/backups/home-facts.ts'
 import { attemptMove } from '#control-plane/moves/attempt-move.ts'
 import { changeSql, insertSql } from '#control-plane/moves/change-sql.ts'
 import { MoveError } from '#control-plane/moves/move-error.ts'
+import { isAtDestination, isAtOrigin } from '#control-plane/moves/move.ts'
 import { readMessage, type Relation } from '#control-plane/moves/pgoutput.ts'
 import { isBefore } from '#control-plane/moves/reverse-state.ts'
 import { reasonToEnd, type ReverseFacts } from '#control-plane/moves/reverse.ts'
@@ -127,7 +128,7 @@ t.test('reasonToEnd names what ends a reverse', async (t) => {
   const reverse = { ...job, step: 'done', attempts: 1, reverse: { until } }
   const facts = {
     reverse: { until },
-    tenant: { isDeleted: false, database: 'new' },
+    tenant: { isDeleted: false, isolation: 'schema-per-tenant', database: 'new' } as const,
     revert: undefined,
     isRestored: false,
   }
@@ -137,9 +138,30 @@ t.test('reasonToEnd names what ends a reverse', async (t) => {
   t.equal(reason({}, until), 'The time for a revert is over.')
   t.equal(reason({ isRestored: true }), 'A backup was restored after the move.')
   t.equal(reason({ tenant: undefined }), 'The tenant is deleted.')
-  t.equal(reason({ tenant: { isDeleted: true, database: 'new' } }), 'The tenant is deleted.')
-  t.equal(reason({ tenant: { isDeleted: false, database: 'old' } }), 'The move was reverted.')
+  t.equal(reason({ tenant: { ...facts.tenant, isDeleted: true } }), 'The tenant is deleted.')
+  t.equal(reason({ tenant: { ...facts.tenant, database: 'old' } }), 'The move was reverted.')
   t.equal(reason({ reverse: { until, ends: 'It has ended.' }, isRestored: true }), 'It has ended.')
+})
+
+t.test('A home is at an end of a move by its isolation, or by its shared database', async (t) => {
+  const shared = { isolation: 'schema-per-tenant', database: 'a' } as const
+  const own = { isolation: 'database-per-tenant' } as const
+  const cluster = { isolation: 'cluster-per-tenant' } as const
+  const ends = (move: Parameters<typeof isAtOrigin>[0]) =>
+    [shared, own, cluster].map((home) => [isAtOrigin(move, home), isAtDestination(move, home)])
+  const region = 'local'
+  const [isNeither, isOrigin, isDestination] = [
+    [false, false],
+    [true, false],
+    [false, true],
+  ]
+  t.same(ends({ region, from: 'a', to: 'b' }), [isOrigin, isNeither, isNeither])
+  const grown = { fromIsolation: 'schema-per-tenant', toIsolation: 'database-per-tenant' } as const
+  t.same(ends({ region, from: 'a', to: 'home', ...grown }), [isOrigin, isDestination, isNeither])
+  const exchanged = { fromIsolation: 'database-per-tenant', toIsolation: 'cluster-per-tenant' } as const
+  t.same(ends({ region, from: 'home', to: 'home', ...exchanged }), [isNeither, isOrigin, isDestination])
+  const back = { fromIsolation: 'cluster-per-tenant', toIsolation: 'schema-per-tenant' } as const
+  t.same(ends({ region, from: 'home', to: 'a', ...back }), [isDestination, isNeither, isOrigin])
 })
 
 t.test('visibleIn decides as Postgres does', async (t) => {

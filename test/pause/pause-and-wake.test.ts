@@ -63,6 +63,7 @@ const region = {
     setSqlPassword: notUsed,
     setServicePasswords: notUsed,
     endSessions: notUsed,
+    openLogins: notUsed,
     drop: notUsed,
     dropSchema: notUsed,
   }),

@@ -84,6 +84,7 @@ function startController({ concurrency = 4, hasEngine = false } = {}) {
     setSqlPassword: async () => undefined,
     setServicePasswords: async () => undefined,
     endSessions: async () => undefined,
+    openLogins: async () => undefined,
     drop: async () => undefined,
     dropSchema: async () => undefined,
     check: () => world.home(tenantId),

@@ -72,6 +72,7 @@ export function homeBy(run: (command: readonly string[]) => Promise<number>): Ho
     setSqlPassword: (tenantId) => done('set-password', tenantId),
     setServicePasswords: (tenantId) => done('set-password', tenantId),
     endSessions: (tenantId) => done('end-sessions', tenantId),
+    openLogins: (tenantId) => done('open-logins', tenantId),
     dropSchema: () => Promise.resolve(),
 
     async drop(tenantId, { onPart }) {

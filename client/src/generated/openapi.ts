@@ -929,6 +929,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1195,6 +1196,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1429,6 +1431,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1601,6 +1604,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1685,6 +1689,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1767,6 +1772,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1846,6 +1852,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -1974,6 +1981,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -2120,6 +2128,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -2266,6 +2275,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -2412,6 +2422,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -2558,6 +2569,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -2710,6 +2722,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -2861,6 +2874,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -3006,6 +3020,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -3083,6 +3098,7 @@ export interface paths {
                                 /** @description The database that the home leaves */
                                 from: string;
                                 to: string;
+                                from_isolation: string | null;
                                 to_isolation: string | null;
                                 /** @description Rows that are copied, with those of changes */
                                 rows: number;
@@ -5280,6 +5296,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -5351,6 +5368,7 @@ export interface paths {
                                 /** @description The database that the home leaves */
                                 from: string;
                                 to: string;
+                                from_isolation: string | null;
                                 to_isolation: string | null;
                                 /** @description Rows that are copied, with those of changes */
                                 rows: number;
@@ -6511,6 +6529,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -6817,6 +6836,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -6980,6 +7000,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -7033,6 +7054,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -7256,6 +7278,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;
@@ -7309,6 +7332,7 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
                                     rows: number;

@@ -7,6 +7,7 @@ import { useNow } from '../format/times.ts'
 import { Age, Badge, Card, Facts } from '../parts/basics.tsx'
 import { ErrorBox } from '../parts/feedback.tsx'
 import { useIsAdmin } from '../session.ts'
+import { destinationOf, originOf } from './move-ends.ts'
 import { ChangeIsolation, MoveHome, RevertMove } from './move-dialogs.tsx'
 import { MoveProgress } from './move-progress.tsx'
 import type { TabProps } from './tab-props.ts'
@@ -110,11 +111,12 @@ function revertibleMove(operation: Operation | undefined, now: number): Move | u
 
 type Fact = Parameters<typeof Facts>[0]['facts'][number]
 
-function lastMove({ state, error, finished }: Operation, { from, to, reverts }: Move): Fact {
+function lastMove({ state, error, finished }: Operation, move: Move): Fact {
   return [
-    reverts === null ? 'Last move' : 'Last revert',
+    move.reverts === null ? 'Last move' : 'Last revert',
     <>
-      <Badge text={state} /> <code>{from}</code> → <code>{to}</code> <Age at={finished} /> {error}
+      <Badge text={state} /> <code>{originOf(move)}</code> → <code>{destinationOf(move)}</code> <Age at={finished} />{' '}
+      {error}
     </>,
   ]
 }
@@ -123,12 +125,11 @@ function lastMove({ state, error, finished }: Operation, { from, to, reverts }: 
 function revertFact(last: Move | undefined, revertible: Move | undefined): Fact[] {
   if (last === undefined || last.reverts !== null) return []
   if (revertible !== undefined) {
-    const { from, revertible_until: until } = revertible
     return [
       [
         'Revert',
         <>
-          to <code>{from}</code>; the time for it ends <Age at={until} />
+          to <code>{originOf(revertible)}</code>; the time for it ends <Age at={revertible.revertible_until} />
         </>,
       ],
     ]

@@ -9,6 +9,7 @@ import { Dialog } from '../parts/dialog.tsx'
 import { Load } from '../parts/feedback.tsx'
 import { Form, SelectField, TextField, useAction } from '../parts/form.tsx'
 import { limitOf, useSession } from '../session.ts'
+import { destinationOf, originOf } from './move-ends.ts'
 
 interface MoveProps {
   tenant: Tenant
@@ -109,11 +110,12 @@ interface RevertMoveProps extends MoveProps {
 }
 
 /** Returns the home to the database that its last move has left, after a confirmation. */
-export function RevertMove({ tenant, move: { from, to }, onDone, onClose }: RevertMoveProps) {
+export function RevertMove({ tenant, move, onDone, onClose }: RevertMoveProps) {
+  const origin = originOf(move)
   return (
     <Confirm
-      title={`Return the home to ${from}?`}
-      submit={[`Return the home to ${from}`, 'Starting …']}
+      title={`Return the home to ${origin}?`}
+      submit={[`Return the home to ${origin}`, 'Starting …']}
       onClose={onClose}
       onConfirm={async () => {
         await call('POST', `${pathOf(tenant)}/revert`)
@@ -121,8 +123,8 @@ export function RevertMove({ tenant, move: { from, to }, onDone, onClose }: Reve
       }}
     >
       <p>
-        The home leaves <code>{to}</code>, with everything that the tenant has written since the move. Its requests wait
-        for some seconds, and SQL sessions end. You cannot revert the revert.
+        The home leaves <code>{destinationOf(move)}</code>, with everything that the tenant has written since the move.
+        Its requests wait for some seconds, and SQL sessions end. You cannot revert the revert.
       </p>
     </Confirm>
   )

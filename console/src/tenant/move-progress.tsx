@@ -7,6 +7,7 @@ import { wholeNumber } from '../format/numbers.ts'
 import { Badge, Bytes, Facts } from '../parts/basics.tsx'
 import { Confirm } from '../parts/confirm.tsx'
 import { ErrorBox } from '../parts/feedback.tsx'
+import { destinationOf, originOf } from './move-ends.ts'
 
 const pollMs = 1_000
 
@@ -43,14 +44,14 @@ export function MoveProgress({ begun, canCancel, onEnd }: MoveProgressProps) {
     if (isOver) onEnd()
   }, [isOver])
   if (move === undefined) return null
-  const { from, to, reverts, rows, bytes, pending_bytes: pending, waits_for: waitsFor } = move
+  const { reverts, rows, bytes, pending_bytes: pending, waits_for: waitsFor } = move
   const isSwitched = step !== null && switchedPhases.includes(step)
   return (
     <section aria-label="Move in progress">
       {load.error !== undefined && <ErrorBox error={load.error} />}
       <p class="operation-progress" role="status">
         <strong>{reverts === null ? 'Move' : 'Revert'}</strong> <Badge text={isCanceled ? 'canceling' : state} />{' '}
-        <code>{from}</code> → <code>{to}</code>
+        <code>{originOf(move)}</code> → <code>{destinationOf(move)}</code>
       </p>
       <Facts
         facts={[

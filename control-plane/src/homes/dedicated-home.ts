@@ -19,6 +19,7 @@ import {
   homeConnectionLimits,
   restoreHomeRolesSql,
   noLoginSql,
+  openLoginsSql,
   openSystemLoginSql,
   schemaExists,
   schemaMissing,
@@ -175,6 +176,13 @@ export function createDedicatedHome(run: RunInside, migrations: HomeMigration[],
       await succeeded(
         "The home's sessions could not be ended.",
         asSuperuser(`${noLoginSql(tenantId)};\n${endSessionsSql(tenantId)};`, []),
+      )
+    },
+
+    async openLogins(tenantId, passwords) {
+      await succeeded(
+        "The home's logins could not be opened.",
+        asSuperuser(`${openLoginsSql(tenantId, newVerifiers(passwords))};`),
       )
     },
 

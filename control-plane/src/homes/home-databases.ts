@@ -14,6 +14,7 @@ import {
   homeConnectionLimits,
   restoreHomeRolesSql,
   noLoginSql,
+  openLoginsSql,
   openSystemLoginSql,
   schemaExists,
   schemaMissing,
@@ -85,6 +86,9 @@ export class HomeDatabases {
         await this.#pool('postgres').query(setServicePasswordsSql(tenantId, passwords))
       },
       endSessions: (tenantId) => this.endSessions(database, tenantId),
+      openLogins: async (tenantId, passwords) => {
+        await this.#pool('postgres').query(openLoginsSql(tenantId, newVerifiers(passwords)))
+      },
       drop: (tenantId, progress) => this.dropHome(database, tenantId, progress),
       dropSchema: (schema, progress) => this.#ifDatabase(database, (pool) => dropSchema(pool, schema, progress)),
     }

@@ -54,6 +54,8 @@ export interface HomeServer {
   setServicePasswords(tenantId: string, passwords: ServicePasswords): Promise<void>
   /** Blocks the home's logins and ends their sessions. */
   endSessions(tenantId: string): Promise<void>
+  /** Lets the logins in again that `endSessions` has blocked, with these passwords. */
+  openLogins(tenantId: string, passwords: HomePasswords): Promise<void>
   /**
    * Removes the home with its content, and its roles, part by part. An absent one is not an error. After an
    * interruption, the next call continues.

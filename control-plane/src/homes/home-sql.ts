@@ -277,6 +277,14 @@ export function noLoginSql(tenantId: string): string {
     .join(';\n')
 }
 
+/** Returns SQL that lets a home's logins in again that `noLoginSql` has blocked. */
+export function openLoginsSql(tenantId: string, verifiers: HomeVerifiers): string {
+  const roles = homeRoles(tenantId)
+  return loginKinds
+    .map((login) => `alter role ${identifier(roles[login])} login password ${literal(verifiers[login])}`)
+    .join(';\n')
+}
+
 /** Returns SQL for `create role if not exists`, which Postgres lacks. Concurrent calls are safe. */
 export function createRoleSql(role: string, login: 'login' | 'nologin'): string {
   return (

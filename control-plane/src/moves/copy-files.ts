@@ -11,6 +11,8 @@ export interface FilesToCopy {
   files: readonly StoredFile[]
   /** The ID of the tenant's store, if this is the first round and it has one. */
   storeId: string | undefined
+  /** Whether an earlier move or attempt may have copied some of them. */
+  mayExist: boolean
   pace: Pace
 }
 
@@ -27,22 +29,31 @@ export class FileCopy {
   readonly #transfer: FileTransfer
   readonly #storeId: string | undefined
   readonly #pace: Pace
-  readonly #copied = new Set<string>()
+  readonly #copied: Set<string>
+  readonly #mayExist: boolean
   #hasStore = false
 
-  private constructor(transfer: FileTransfer, storeId: string | undefined, pace: Pace) {
+  private constructor(
+    transfer: FileTransfer,
+    storeId: string | undefined,
+    pace: Pace,
+    present: readonly string[] | undefined,
+  ) {
     this.#transfer = transfer
+    this.#copied = new Set(present)
+    this.#mayExist = present !== undefined
     this.#storeId = storeId
     this.#pace = pace
   }
 
-  /** Opens a copy into an empty store. */
+  /** Opens a copy into a store. @param present IDs of files that it has, and maybe more; absent for an empty store */
   static async open(
     transfer: FileTransfer,
     { bytesPerSecond, clock }: Pick<MoveDeps, 'bytesPerSecond' | 'clock'>,
     signal: AbortSignal,
+    present?: readonly string[],
   ): Promise<FileCopy> {
-    return new FileCopy(transfer, await transfer.storeId(signal), new Pace(bytesPerSecond, clock, signal))
+    return new FileCopy(transfer, await transfer.storeId(signal), new Pace(bytesPerSecond, clock, signal), present)
   }
 
   /**
@@ -59,7 +70,7 @@ export class FileCopy {
     const lacking = rows.filter(({ id }) => !this.#copied.has(id)).map(({ id, size }) => ({ id, size: Number(size) }))
     const storeId = this.#hasStore ? undefined : this.#storeId
     if (lacking.length === 0 && storeId === undefined) return 0
-    await this.#transfer.add({ files: lacking, storeId, pace: this.#pace }, signal)
+    await this.#transfer.add({ files: lacking, storeId, mayExist: this.#mayExist, pace: this.#pace }, signal)
     for (const { id } of lacking) this.#copied.add(id)
     this.#hasStore = true
     return lacking.reduce((sum, { size }) => sum + size, 0)

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { extract } from 'tar-stream'
 import { inFiles, type FilesLocation, type RuntimeFiles, type StoredFile } from '../backups/index.ts'
-import { paced, type Pace } from '../platform/pace.ts'
+import { paced } from '../platform/pace.ts'
 import type { FileTransfer } from './copy-files.ts'
 import { MoveError } from './move-error.ts'
 
@@ -19,11 +19,11 @@ interface Ends {
   /** The tenant's own runtimes. */
   source: FilesLocation
   /** The runtimes that tenants share. */
-  target: Pick<RuntimeFiles, 'claimStore' | 'write'>
+  target: Pick<RuntimeFiles, 'claimStore' | 'hashOf' | 'write'>
   tenantId: string
 }
 
-/** Returns the way from a tenant's own runtime to the shared ones, where the tenant has no files. */
+/** Returns the way from a tenant's own runtime to the shared ones. */
 export function filesIntoRuntimes({ source, target, tenantId }: Ends): FileTransfer {
   const script = (text: string) => ['bash', '-euo', 'pipefail', '-c', text, 'bash', tenantId]
   return {
@@ -34,7 +34,7 @@ export function filesIntoRuntimes({ source, target, tenantId }: Ends): FileTrans
       return stdout.trim() === '' ? undefined : stdout.trim()
     },
 
-    async add({ files, storeId, pace }, signal) {
+    async add({ files, storeId, mayExist, pace }, signal) {
       if (storeId !== undefined && (await target.claimStore(storeId, signal)) !== storeId)
         throw new MoveError('The runtimes that tenants share have another store of the tenant.')
       if (files.length === 0) return
@@ -49,7 +49,10 @@ export function filesIntoRuntimes({ source, target, tenantId }: Ends): FileTrans
           const file = waiting.shift()
           if (file === undefined || entry.header.name !== nameOf(file))
             throw new MoveError('The archive of files has other ones than the home.')
-          await writeFile(file, entry as unknown as AsyncIterable<Uint8Array>, target, pace, signal)
+          const content = paced(entry as unknown as AsyncIterable<Uint8Array>, pace)
+          const present = mayExist ? await target.hashOf(file, signal) : undefined
+          if (present === undefined) await writeFile(file, content, target, signal)
+          else if (present !== (await hashOf(content))) throw differs(file)
           entry.resume()
         }
       } finally {
@@ -71,16 +74,24 @@ async function* namesOf(files: readonly StoredFile[]): AsyncGenerator<Uint8Array
 
 /** Writes a file, and compares what was written with what was read. @throws MoveError, BackupError */
 async function writeFile(
-  { id, size }: StoredFile,
+  file: StoredFile,
   content: AsyncIterable<Uint8Array>,
   target: Ends['target'],
-  pace: Pace,
   signal: AbortSignal,
 ): Promise<void> {
   const hash = createHash('sha256')
-  const written = await target.write(id, hashed(paced(content, pace), hash), signal)
-  if (written.size !== size || written.sha256 !== hash.digest('hex'))
-    throw new MoveError(`The content of the file ${id} differs in the copy.`)
+  const written = await target.write(file.id, hashed(content, hash), signal)
+  if (written.size !== file.size || written.sha256 !== hash.digest('hex')) throw differs(file)
+}
+
+function differs({ id }: StoredFile): MoveError {
+  return new MoveError(`The content of the file ${id} differs in the copy.`)
+}
+
+async function hashOf(content: AsyncIterable<Uint8Array>): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of content) hash.update(chunk)
+  return hash.digest('hex')
 }
 
 async function* hashed(

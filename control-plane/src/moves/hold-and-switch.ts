@@ -203,8 +203,8 @@ async function agreeAtLast(work: Switch, reader: pg.Client): Promise<void> {
     )
   if (!stream.isReverse) await admin.query(releaseLeaseSql(tenantId))
   if (work.hasReverse) {
-    // What the copy commits from now on is of the tenant.
-    const { rows } = await sessions.slot.query<{ lsn: string }>('select pg_current_wal_insert_lsn()::text as lsn')
+    // What the server of the copy commits from now on is of the tenant.
+    const { rows } = await admin.query<{ lsn: string }>('select pg_current_wal_insert_lsn()::text as lsn')
     await sessions.slot.query(beginAtSql(tenantId, rows[0]?.lsn ?? ''))
   }
   await admin.query(openCopySql(tenantId))

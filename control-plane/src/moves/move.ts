@@ -46,6 +46,27 @@ export const MoveColumn = Type.Object({
 })
 type MoveColumn = Static<typeof MoveColumn>
 
+/** Where a tenant's home is. */
+export interface HomePlace {
+  isolation: Isolation
+  /** The shared database; undefined for a home of the tenant's own. */
+  database?: string | undefined
+}
+
+/** Whether a home is where a move brings it from. */
+export function isAtOrigin({ from, fromIsolation }: MoveColumn, home: HomePlace): boolean {
+  return isAt(from, fromIsolation, home)
+}
+
+/** Whether a home is where a move brings it. */
+export function isAtDestination({ to, toIsolation }: MoveColumn, home: HomePlace): boolean {
+  return isAt(to, toIsolation, home)
+}
+
+function isAt(database: string, isolation: Isolation | undefined, home: HomePlace): boolean {
+  return isOwn(isolation) ? home.isolation === isolation : home.database === database
+}
+
 /** Whether a model before or after a move has services of the tenant's own; undefined is that of a move between shared databases. */
 export function isOwn(isolation: Isolation | undefined): isolation is OwnIsolation {
   return isolation !== undefined && isolation !== 'schema-per-tenant'
@@ -79,8 +100,7 @@ export function isWanted({ state, canceled = false }: Pick<MoveJob, 'state' | 'c
 }
 
 /** Returns the reason for which a move can never be reverted; undefined if there is none. */
-export function neverRevertible({ toIsolation, isReversible = true }: MoveColumn): string | undefined {
-  if (toIsolation !== undefined) return 'A change of the isolation cannot be reverted.'
+export function neverRevertible({ isReversible = true }: MoveColumn): string | undefined {
   return isReversible ? undefined : 'The moves of a rebalance cannot be reverted.'
 }
 

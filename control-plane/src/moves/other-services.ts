@@ -8,7 +8,8 @@ import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import type { MoveJob } from './move.ts'
 import type { Origin } from './origin.ts'
-import { ownHomeOf } from './own-home.ts'
+import { openLogins } from './open-logins.ts'
+import { closeOwnHome, ownHomeOf } from './own-home.ts'
 import { removeSlot } from './own-services.ts'
 
 /** The isolation models between which a tenant moves. */
@@ -20,7 +21,8 @@ interface OwnModels {
 /** Returns the services that the tenant gets in addition to its present ones. */
 export function otherDestination(job: MoveJob, { from, to }: OwnModels, deps: MoveDeps): Destination {
   const { tenantId: id } = job
-  const { region, location } = ownHomeOf(job, to, deps)
+  const own = ownHomeOf(job, to, deps)
+  const { region, location, home } = own
   const { files: present } = ownHomeOf(job, from, deps)
   return {
     location,
@@ -35,8 +37,11 @@ export function otherDestination(job: MoveJob, { from, to }: OwnModels, deps: Mo
       await region.openCluster(wanted, signal)
       await startServices(tenant, { ...deps, store: deps.services, region }, signal)
       await region.awaitDatabase(wanted, signal)
-      await createRoles(tenant, { location, home: region.home(wanted) }, signal)
+      await createRoles(tenant, { location, home }, signal)
     },
+
+    openLogins: () => openLogins(home, id, deps),
+    removeSlot: (stream, signal) => removeSlot(stream, job, to, own, deps, signal),
 
     async removeCopy(removeFollowing, signal) {
       await removeServices(job, to, deps, signal)
@@ -55,6 +60,10 @@ export function otherOrigin(job: MoveJob, { from }: OwnModels, deps: MoveDeps): 
     isRemoved: async (signal) => !(await own.location.isPresent(signal)),
     removeSlot: (stream, signal) => removeSlot(stream, job, from, own, deps, signal),
     removeRemains: (signal) => removeServices(job, from, deps, signal),
+    close: (signal) => closeOwnHome(own, job.tenantId, signal),
+    // The reconciler starts them with the tenant's present ones.
+    ensureRunning: () => Promise.resolve(),
+    removeRetained: (signal) => removeServices(job, from, deps, signal),
   }
 }
 

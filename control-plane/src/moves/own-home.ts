@@ -1,7 +1,7 @@
 // The Postgres and the runtimes of a tenant's own, as a move uses them.
 import { currentServer, type FilesLocation } from '../backups/index.ts'
 import type { Engine } from '../engines/index.ts'
-import { dedicatedDatabase } from '../homes/index.ts'
+import { dedicatedDatabase, type HomeServer } from '../homes/index.ts'
 import type { Region } from '../reconcile/index.ts'
 import { componentServices, type OwnIsolation } from '../stacks/index.ts'
 import type { MoveLocation } from './locations.ts'
@@ -17,6 +17,7 @@ const otherStore =
 export interface OwnHome {
   region: Region
   engine: Engine
+  home: HomeServer
   files: FilesLocation
   location: MoveLocation
 }
@@ -38,7 +39,22 @@ export function ownHomeOf(job: MoveJob, isolation: OwnIsolation, deps: Pick<Move
     await rejectUnready(engine, id, serviceNow, signal)
     return true
   }
-  return { region, engine, files: { engine, stack: id, filesServices: runtime }, location: { ...server, isPresent } }
+  return {
+    region,
+    engine,
+    home: region.home({ id, isolation, database: undefined }),
+    files: { engine, stack: id, filesServices: runtime },
+    location: { ...server, isPresent },
+  }
+}
+
+/** Closes a home that the tenant has left to its logins. Services that do not run have no sessions. */
+export async function closeOwnHome(
+  { home, location }: Pick<OwnHome, 'home' | 'location'>,
+  tenantId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (await location.isPresent(signal)) await home.endSessions(tenantId)
 }
 
 /** Rejects runtimes whose files are not on their volume. @throws MoveError */

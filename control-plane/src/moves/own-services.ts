@@ -1,7 +1,7 @@
 // A Postgres and a runtime of the tenant's own as an end of a move. As its destination, they run before the switch, with an
 // empty database, and no watch sends the tenant to that runtime before its isolation changes.
 import { createRoles } from '../backups/index.ts'
-import { startServices, type Snapshot } from '../reconcile/index.ts'
+import { startServices, type Region, type Snapshot } from '../reconcile/index.ts'
 import { componentServices, type OwnIsolation } from '../stacks/index.ts'
 import type { Destination } from './destination.ts'
 import { filesIntoVolume } from './files-into-volume.ts'
@@ -10,8 +10,9 @@ import { MoveError } from './move-error.ts'
 import { dropSlotSql } from './move-sql.ts'
 import type { MoveJob, Stream } from './move.ts'
 import type { Origin } from './origin.ts'
-import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
+import { closeOwnHome, ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
 import { sharedRuntimesOf } from './move-regions.ts'
+import { openLogins } from './open-logins.ts'
 
 const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres'] as const
 
@@ -29,18 +30,13 @@ export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: Move
     async prepare(signal) {
       const tenant = await deps.tenant(id)
       if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')
-      const wanted: Snapshot = {
-        ...tenant,
-        isolation,
-        database: undefined,
-        homeVersion: undefined,
-        operation: undefined,
-      }
-      const run = { ...deps, store: deps.services, region }
-      await startServices(wanted, run, signal)
+      await startFor(tenant, isolation, region, deps, signal)
       await rejectOtherStore(own, signal)
-      await createRoles(tenant, { location, home: region.home(wanted) }, signal)
+      await createRoles(tenant, own, signal)
     },
+
+    openLogins: () => openLogins(own.home, id, deps),
+    removeSlot: (stream, signal) => removeSlot(stream, job, isolation, own, deps, signal),
 
     async removeCopy(removeFollowing, signal) {
       await removeServices(job, isolation, own, signal)
@@ -54,17 +50,40 @@ export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: Move
 
 /** Returns the tenant's own services as those that it leaves. */
 export function ownOrigin(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps): Origin {
+  const { tenantId: id } = job
   const own = ownHomeOf(job, isolation, deps)
+  const remove = async (signal: AbortSignal) => {
+    await removeServices(job, isolation, own, signal)
+    await deps.ledger.releaseServices(job, deps.epoch)
+  }
   return {
     location: own.location,
     isRemoved: async (signal) => !(await own.location.isPresent(signal)),
     removeSlot: (stream, signal) => removeSlot(stream, job, isolation, own, deps, signal),
 
-    async removeRemains(signal) {
-      await removeServices(job, isolation, own, signal)
-      await deps.ledger.releaseServices(job, deps.epoch)
+    removeRemains: remove,
+    removeRetained: remove,
+    close: (signal) => closeOwnHome(own, id, signal),
+
+    async ensureRunning(signal) {
+      if (await own.location.isPresent(signal)) return
+      const tenant = await deps.tenant(id)
+      if (tenant !== undefined && tenant.desired !== 'deleted')
+        await startFor(tenant, isolation, own.region, deps, signal)
     },
   }
+}
+
+/** Starts services for a tenant that shares those of its region. */
+async function startFor(
+  tenant: Snapshot,
+  isolation: OwnIsolation,
+  region: Region,
+  deps: MoveDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  const wanted = { ...tenant, isolation, database: undefined, homeVersion: undefined, operation: undefined }
+  await startServices(wanted, { ...deps, store: deps.services, region }, signal)
 }
 
 /** Removes the services with their data, and what the region has of their cluster. */

@@ -1,12 +1,12 @@
 // Removes what a move has created on the server. Every call may be repeated at any point.
 import type pg from 'pg'
-import { asAdmin, dropLogin, type SharedLocation } from '../backups/index.ts'
+import { asAdmin, dropLogin } from '../backups/index.ts'
 import { closeSchemaSql, loaderRole, replacedSchema } from '../homes/index.ts'
 import { identifier } from '../platform/identifiers.ts'
 import { isState } from '../platform/sql-state.ts'
 import { endLockingSql, releaseLeaseSql, dropSlotSql, unpublishSql } from './move-sql.ts'
 import { markOf, namesOf, streamOf, type Identity, type MoveJob, type Stream } from './move.ts'
-import type { Locations } from './locations.ts'
+import type { Locations, MoveLocation } from './locations.ts'
 import { releaseLease } from './release-lease.ts'
 import { dropStateSql, readState } from './reverse-state.ts'
 
@@ -80,7 +80,8 @@ export async function removeReverse(
   const stream = streamOf(tenantId, 'reverse')
   if (await target.isPresent(signal))
     await asAdmin(target, signal, (client) => removeStream(client, stream, schema, newIdentities))
-  else await asAdmin(source, signal, (client) => client.query(dropSlotSql(stream)))
+  if (!(await source.isPresent(signal))) return
+  await asAdmin(source, signal, (client) => client.query(dropSlotSql(stream)))
   await dropLogin(source, namesOf(tenantId).apply)
   await asAdmin(source, signal, (client) => client.query(dropStateSql(tenantId)))
 }
@@ -96,7 +97,8 @@ export async function clearMark({ tenantId, source }: Locations, signal: AbortSi
 }
 
 /** Runs SQL unless the schema was removed, with the tenant. */
-async function ifPresent(location: SharedLocation, schema: string, sql: string, signal: AbortSignal): Promise<void> {
+async function ifPresent(location: MoveLocation, schema: string, sql: string, signal: AbortSignal): Promise<void> {
+  if (!(await location.isPresent(signal))) return
   await asAdmin(location, signal, async (client) => {
     const { rows } = await client.query('select 1 from pg_namespace where nspname = $1', [schema])
     if (rows.length > 0) await client.query(sql)

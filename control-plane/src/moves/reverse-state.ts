@@ -1,5 +1,6 @@
 // What the stream that leads back after a move stores in the old database, in a schema of its own: its positions, which
-// change in the transactions that apply the changes, and a hash of the structure that the new home must have.
+// change in the transactions that apply the changes, a hash of the structure that the new home must have, and the files that
+// the old home has.
 import type pg from 'pg'
 import { asAdmin, type SharedLocation } from '../backups/index.ts'
 import { reverseSchema } from '../homes/index.ts'
@@ -14,13 +15,15 @@ const parts = ['service', 'tenant'] as const
 const tableOf = (tenantId: string, part: Part) =>
   `${identifier(reverseSchema(tenantId))}.${identifier(`${part}_position`)}`
 const stateOf = (tenantId: string) => `${identifier(reverseSchema(tenantId))}.state`
+const filesOf = (tenantId: string) => `${identifier(reverseSchema(tenantId))}.files`
 
-/** Returns SQL that creates the state of a reverse, without positions. */
+/** Returns SQL that creates the state of a reverse, without positions. The home still has its name. */
 export function createStateSql(tenantId: string, operationId: string, structure: string): string {
   return [
     dropStateSql(tenantId),
     `create schema ${identifier(reverseSchema(tenantId))}`,
     `create table ${stateOf(tenantId)} as select ${literal(operationId)} as operation_id, ${literal(structure)} as structure`,
+    `create table ${filesOf(tenantId)} as select blob_id from ${identifier(tenantId)}.storage_objects`,
     ...parts.flatMap((part) => [
       `create table ${tableOf(tenantId, part)} (lsn pg_lsn not null)`,
       `insert into ${tableOf(tenantId, part)} values ('0/0')`,
@@ -73,6 +76,18 @@ export function readReverseState(
   signal: AbortSignal,
 ): Promise<ReverseState | undefined> {
   return asAdmin(location, signal, (client) => readState(client, tenantId))
+}
+
+/** Returns the IDs of files that the old home had at the move. None of them was removed since. */
+export async function readOldFiles(
+  location: SharedLocation,
+  tenantId: string,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const { rows } = await asAdmin(location, signal, (client) =>
+    client.query<{ id: string }>(`select blob_id::text as id from ${filesOf(tenantId)}`),
+  )
+  return rows.map(({ id }) => id)
 }
 
 /** Reads the position of a session in its transaction, and lets no other session with the same part change it. */

@@ -1,11 +1,11 @@
 // Why changes stop to flow back into the old home after a move. Pure.
-import type { MoveJob, ReverseJob } from './move.ts'
+import { isAtDestination, type HomePlace, type MoveJob, type ReverseJob } from './move.ts'
 
 /** A reverse as the control database has it now. */
 export interface ReverseFacts {
   reverse: ReverseJob['reverse']
   /** The tenant; undefined if it does not exist any more. */
-  tenant: { isDeleted: boolean; database: string | undefined } | undefined
+  tenant: (HomePlace & { isDeleted: boolean }) | undefined
   /** The operation that reverts the move, if it is not settled. */
   revert: MoveJob | undefined
   /** Whether a backup was restored into the home after the move. */
@@ -18,12 +18,12 @@ export const revertedReason = 'The move was reverted.'
 /** Returns the reason for which a reverse ends; undefined while it continues. */
 export function reasonToEnd(
   { reverse, tenant, isRestored }: ReverseFacts,
-  { to }: ReverseJob,
+  job: ReverseJob,
   now: Date,
 ): string | undefined {
   if (reverse.ends !== undefined) return reverse.ends
   if (tenant === undefined || tenant.isDeleted) return 'The tenant is deleted.'
-  if (tenant.database !== to) return revertedReason
+  if (!isAtDestination(job, tenant)) return revertedReason
   if (isRestored) return 'A backup was restored after the move.'
   return now.toISOString() >= reverse.until ? 'The time for a revert is over.' : undefined
 }

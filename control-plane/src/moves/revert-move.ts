@@ -1,15 +1,17 @@
 // Reverts one move while changes flow back into its old home: the same as a move, without a copy.
 import { asReader, BackupError, readHomeObjects, type HomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
-import { originOf } from './choose-ends.ts'
+import { destinationOf, originOf } from './choose-ends.ts'
+import { FileCopy } from './copy-files.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { releaseLease } from './release-lease.ts'
-import { namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
+import { isAtOrigin, namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
 import { rejectStructure } from './prepare-reverse.ts'
 import { clearMark, closeOldHome, isSwitched, removeFollowing, removeReverse } from './remove-remains.ts'
-import { readReverseState } from './reverse-state.ts'
+import { rejectStopped } from './reject-stopped.ts'
+import { readOldFiles, readReverseState } from './reverse-state.ts'
 import { locationsOf, type Outcome } from './run-move.ts'
 import { serveNewHome } from './serve-new-home.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
@@ -27,19 +29,26 @@ export async function completeOrContinue(
   const { tenantId } = job
   const locations = locationsOf(deps, job)
   const there = locationsOf(deps, reverse)
-  if (await isSwitched(locations, job, signal)) {
+  const origin = originOf(job, deps)
+  const isRemoved = await origin.isRemoved(signal)
+  if (isRemoved) await rejectStopped(tenantId, (home) => isAtOrigin(job, home), deps)
+  else if (await isSwitched(locations, job, signal)) {
     await clearMark(there, signal)
     await releaseLease(locations.target, tenantId, signal)
     await serveNewHome(job, deps, signal)
     await removeReverse(there, reverse, replacedSchema(tenantId), signal)
     await removeFollowing(locations, job, replacedSchema(tenantId), signal)
-    await originOf(job, deps).removeRemains(signal)
+    await origin.removeRemains(signal)
     await deps.failpoint('move.cleaned')
     return 'moved'
   }
-  if (await deps.ledger.isMoved(job)) return 'moved'
+  if (await deps.ledger.isMoved(job)) {
+    await origin.removeRemains(signal)
+    return 'moved'
+  }
   await closeOldHome(there, signal)
-  await removeFollowing(locations, job, tenantId, signal)
+  await originOf(reverse, deps).close(signal)
+  if (!isRemoved) await removeFollowing(locations, job, tenantId, signal)
   if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'
 }
@@ -56,13 +65,22 @@ export async function revertMove(job: MoveJob, deps: MoveDeps, signal: AbortSign
   await rejectUnlessActive(job, deps)
   await waitForBackup(job, deps, signal)
   const objects = await currentObjects(locations, deps, signal)
-  const prepare = () => Promise.resolve(false)
-  await switchHome({ job, locations, objects, stream: streamOf(tenantId, 'reverse'), copied, prepare }, deps, signal)
+  const destination = destinationOf(job, deps)
+  const prepare = async () => {
+    await destination.openLogins(signal)
+    return false
+  }
+  const present = await readOldFiles(locations.target, tenantId, signal)
+  const files = destination.files && (await FileCopy.open(destination.files, deps, signal, present))
+  const stream = streamOf(tenantId, 'reverse')
+  await destination.whileHeld(signal, (held) =>
+    switchHome({ job, locations, objects, stream, copied, files, prepare }, deps, held),
+  )
 }
 
-async function rejectUnlessActive({ tenantId, from }: MoveJob, deps: MoveDeps): Promise<void> {
-  const tenant = await deps.tenant(tenantId)
-  if (tenant?.desired !== 'active' || tenant.database !== from)
+async function rejectUnlessActive(job: MoveJob, deps: MoveDeps): Promise<void> {
+  const tenant = await deps.tenant(job.tenantId)
+  if (tenant?.desired !== 'active' || !isAtOrigin(job, tenant))
     throw new MoveError('The tenant is not active any more, or its home is in another database.')
 }
 

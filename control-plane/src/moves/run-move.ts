@@ -1,6 +1,6 @@
 // Carries out one move: completes or reverts what an earlier attempt has left, and then moves the home.
 import { asAdmin, asReader, readHomeObjects } from '../backups/index.ts'
-import { dedicatedDatabase, replacedSchema } from '../homes/index.ts'
+import { replacedSchema } from '../homes/index.ts'
 import { isState } from '../platform/sql-state.ts'
 import { Pace } from '../platform/pace.ts'
 import { FileCopy } from './copy-files.ts'
@@ -9,7 +9,7 @@ import { destinationOf, originOf } from './choose-ends.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './move-sql.ts'
-import { namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
+import { isAtOrigin, namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
 import type { Locations } from './locations.ts'
 import { prepareReverse } from './prepare-reverse.ts'
 import { serveNewHome } from './serve-new-home.ts'
@@ -102,6 +102,7 @@ async function copyAndSwitch(
   const prepare = async () => {
     const reason = await prepareReverse(job, locations, objects, deps, signal)
     await ledger.recordReverse(job, reason, epoch)
+    job.notRevertible = reason ?? null
     return reason === undefined
   }
   const stream = streamOf(job.tenantId, 'move')
@@ -115,6 +116,7 @@ async function complete(job: MoveJob, locations: Locations, deps: MoveDeps, sign
   const isServed = await serveNewHome(job, deps, signal)
   const canBeReverted = isServed && neverRevertible(job) === undefined
   const isRevertible = canBeReverted && (await retainOldHome(locations, job, signal))
+  if (isRevertible) await originOf(job, deps).close(signal)
   await failpoint('move.retained')
   await removeFollowing(locations, job, isRevertible ? tenantId : replacedSchema(tenantId), signal)
   if (!isRevertible) {
@@ -133,7 +135,7 @@ async function rejectObstacles(
   signal: AbortSignal,
 ): Promise<void> {
   const tenant = await deps.tenant(job.tenantId)
-  if (tenant?.desired !== 'active' || (tenant.database ?? dedicatedDatabase) !== job.from)
+  if (tenant?.desired !== 'active' || !isAtOrigin(job, tenant))
     throw new MoveError('The tenant is not active any more, or its home is in another database.')
   await waitForBackup(job, deps, signal)
   const { rows } = await asAdmin(source, signal, (client) =>

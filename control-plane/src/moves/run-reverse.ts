@@ -4,19 +4,20 @@ import pg from 'pg'
 import { asAdmin, BackupError, dropLogin } from '../backups/index.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { attemptMove } from './attempt-move.ts'
+import { destinationOf, originOf } from './choose-ends.ts'
 import { followChanges, pendingBytes } from './follow-changes.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { unfollowedSql } from './move-sql.ts'
-import { namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
+import { isAtDestination, isAtOrigin, namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
 import { structureChanged } from './prepare-reverse.ts'
 import { isSwitched, removeReverse } from './remove-remains.ts'
 import { completeOrContinue, currentObjects, revertMove } from './revert-move.ts'
+import { rejectStopped } from './reject-stopped.ts'
 import { reasonToEnd, revertedReason } from './reverse.ts'
 import { locationsOf } from './run-move.ts'
 import { sharedServer } from './locations.ts'
-import { homeIn } from './shared-database.ts'
 import { withSessions } from './sessions.ts'
 import { whileLinked } from './watch-link.ts'
 
@@ -68,6 +69,12 @@ async function follow(job: ReverseJob, deps: MoveDeps, lost: AbortSignal): Promi
   const { tenantId } = job
   const locations = backwards(locationsOf(deps, job))
   const stream = streamOf(tenantId, 'reverse')
+  await originOf(job, deps).ensureRunning(lost)
+  // A tenant with services of its own that is paused or suspended changes nothing.
+  if (!(await locations.source.isPresent(lost))) {
+    await clock.sleep(retryMilliseconds, lost)
+    return
+  }
   const { tables } = await currentObjects(locations, deps, lost)
   const serviceTables = new Set(tables.flatMap(({ name, isService }) => (isService ? [name] : [])))
   await withSessions({ ...locations, stream }, lost, async (sessions) => {
@@ -97,6 +104,7 @@ async function revert(operation: MoveJob, job: ReverseJob, deps: MoveDeps, lost:
     finish: (one: MoveJob) => completeOrContinue(one, job, deps, signal),
     run: (one: MoveJob) => revertMove(one, deps, signal),
   }
+  await originOf(job, deps).ensureRunning(signal)
   const { outcome, reason, failure, isRetried } = await attemptMove(operation, work, deps, lost)
   if (isRetried) {
     await clock.sleep(retryMilliseconds, signal)
@@ -116,15 +124,21 @@ async function revert(operation: MoveJob, job: ReverseJob, deps: MoveDeps, lost:
 /** Removes everything that a move has left for a revert. */
 async function removeOldHome(job: ReverseJob, reason: string, deps: MoveDeps, signal: AbortSignal): Promise<void> {
   const { ledger, reverses, epoch, failpoint } = deps
-  const { tenantId, from } = job
+  const { tenantId } = job
   const locations = locationsOf(deps, job)
   await failpoint('reverse.ended')
+  const { source, target } = locations
+  if (await target.isPresent(signal)) await destinationOf(job, deps).removeSlot(streamOf(tenantId, 'reverse'), signal)
+  else await rejectStopped(tenantId, (home) => isAtDestination(job, home), deps)
   await removeReverse(locations, job, tenantId, signal)
-  for (const role of [namesOf(tenantId).source, namesOf(tenantId).target]) await dropLogin(locations.source, role)
+  const isPresent = await source.isPresent(signal)
+  if (isPresent) for (const role of [namesOf(tenantId).source, namesOf(tenantId).target]) await dropLogin(source, role)
   await failpoint('reverse.stream-removed')
   // After a revert, the old home is in use.
-  const isUnused = (await ledger.databaseOf(tenantId)) !== from && (await isSwitched(locations, job, signal))
-  if (isUnused) await homeIn(job, from, deps).dropSchema(tenantId, { signal, onPart: () => undefined })
+  const home = await ledger.placeOf(tenantId)
+  const isUsed = home !== undefined && isAtOrigin(job, home)
+  if (!isUsed && (!isPresent || (await isSwitched(locations, job, signal))))
+    await originOf(job, deps).removeRetained(signal)
   await failpoint('reverse.home-removed')
   await reverses.removed(job, reason, epoch)
 }
@@ -148,6 +162,8 @@ async function lastingReason(
   const { rows } = await asAdmin(locations.source, signal, (client) =>
     client.query(`select 1 from pg_replication_slots where slot_name = $1 and wal_status <> 'lost'`, [slot]),
   )
+  if (rows.length === 0 && job.toIsolation === 'cluster-per-tenant')
+    return 'Another member of the cluster has become the primary, or changes were removed before they flowed back.'
   if (rows.length === 0)
     return 'The server has removed changes before they flowed back, because of max_slot_wal_keep_size.'
   try {

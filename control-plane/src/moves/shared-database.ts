@@ -9,6 +9,7 @@ import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { regionOf, sharedRuntimesOf } from './move-regions.ts'
 import { isOwn, type MoveJob } from './move.ts'
+import { openLogins } from './open-logins.ts'
 import type { Origin } from './origin.ts'
 import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
 
@@ -32,6 +33,9 @@ function otherDatabase(job: MoveJob, deps: MoveDeps): Destination {
     files: undefined,
     whileHeld: (signal, work) => work(signal),
     prepare: () => homeIn(job, to, deps).prepare(() => undefined),
+    // The logins are those of the home that the tenant has.
+    openLogins: () => Promise.resolve(),
+    removeSlot: () => Promise.resolve(),
     async removeCopy(removeFollowing, signal) {
       await removeFollowing()
       if (await location.isPresent(signal)) await homeIn(job, to, deps).dropSchema(tenantId, progress(signal))
@@ -59,6 +63,8 @@ function firstDatabase(job: MoveJob, own: OwnHome, deps: MoveDeps): Destination 
       await rejectOtherStore(own, signal)
       await createRoles(tenant, { location, home: homeIn(job, to, deps) }, signal)
     },
+    openLogins: () => openLogins(homeIn(job, to, deps), tenantId, deps),
+    removeSlot: () => Promise.resolve(),
     async removeCopy(removeFollowing, signal) {
       await removeFollowing()
       await remove(signal)
@@ -74,17 +80,26 @@ function firstDatabase(job: MoveJob, own: OwnHome, deps: MoveDeps): Destination 
 export function sharedOrigin(job: MoveJob, deps: MoveDeps): Origin {
   const { tenantId, from } = job
   const urls = sharedRuntimesOf(job, deps)
-  return {
+  const home = homeIn(job, from, deps)
+  const origin = {
     location: sharedLocation(job, from, deps),
     isRemoved: () => Promise.resolve(false),
     removeSlot: () => Promise.resolve(),
-    async removeRemains(signal) {
-      if (job.toIsolation === undefined)
-        return homeIn(job, from, deps).dropSchema(replacedSchema(tenantId), progress(signal))
-      await removeSharedFiles(urls, tenantId, deps, signal)
-      await homeIn(job, from, deps).drop(tenantId, progress(signal))
-    },
+    ensureRunning: () => Promise.resolve(),
   }
+  if (!isOwn(job.toIsolation))
+    return {
+      ...origin,
+      removeRemains: (signal) => home.dropSchema(replacedSchema(tenantId), progress(signal)),
+      // Its logins are those of the home that the tenant has.
+      close: () => Promise.resolve(),
+      removeRetained: (signal) => home.dropSchema(tenantId, progress(signal)),
+    }
+  const remove = async (signal: AbortSignal) => {
+    await removeSharedFiles(urls, tenantId, deps, signal)
+    await home.drop(tenantId, progress(signal))
+  }
+  return { ...origin, removeRemains: remove, close: () => home.endSessions(tenantId), removeRetained: remove }
 }
 
 /** Returns a shared database of the move's region. */
@@ -94,7 +109,7 @@ function sharedLocation(job: MoveJob, database: string, deps: Pick<MoveDeps, 're
 }
 
 /** Returns the server of the homes in a shared database of the move's region. */
-export function homeIn(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>) {
+function homeIn(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>) {
   return regionOf(job, deps).home({ id: job.tenantId, isolation: 'schema-per-tenant', database })
 }
 

@@ -5,7 +5,17 @@ import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import { MovingServices, type Isolation, type OwnIsolation } from '../stacks/index.ts'
 import { recordWanted } from '../tenants/index.ts'
-import { isOwn, isWanted, MoveColumn, type Identity, type MoveJob, type Phase, type Progress } from './move.ts'
+import {
+  isAtDestination,
+  isOwn,
+  isWanted,
+  MoveColumn,
+  type HomePlace,
+  type Identity,
+  type MoveJob,
+  type Phase,
+  type Progress,
+} from './move.ts'
 import { MoveError } from './move-error.ts'
 
 const open = ['pending', 'running']
@@ -27,6 +37,12 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
     : []
 }
 
+/** Returns where the home of a tenant is. */
+export function placeOf({ isolation, sharedDatabase }: { isolation: string; sharedDatabase: { name: string } | null }) {
+  // A check constraint limits the column to its values.
+  return { isolation: isolation as Isolation, database: sharedDatabase?.name } satisfies HomePlace
+}
+
 /** Returns the columns of a tenant after a move; undefined if the database does not exist any more. */
 async function locationAfter(
   transaction: Transaction,
@@ -38,16 +54,20 @@ async function locationAfter(
   return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
 }
 
-/** Returns the columns of a tenant that has services of this model as well, and is to be served by them. */
+/**
+ * Returns the columns of a tenant that has services of this model as well, and is to be served by them.
+ * @param isEnding whether its present services are removed at once
+ */
 function exchangedServices(
   { isolation, postgresImage: postgres, runtimeImage: runtime, movingServices: moving }: ServiceColumns,
   to: string,
+  isEnding: boolean,
 ) {
   if (!Value.Check(MovingServices, moving) || moving.isolation !== to) return {}
   return {
     postgresImage: moving.images.postgres,
     runtimeImage: moving.images.runtime,
-    movingServices: { isolation, images: { postgres, runtime }, isEnding: true },
+    movingServices: { isolation, images: { postgres, runtime }, isEnding },
   }
 }
 
@@ -158,7 +178,12 @@ export function createMoveLedger(database: Database, now: () => Date) {
         const generation = tenant.generation + 1
         await transaction.tenant.update({
           where: { id: tenant.id },
-          data: { ...target, ...exchangedServices(tenant, isolation), generation, updatedAt: now() },
+          data: {
+            ...target,
+            ...exchangedServices(tenant, isolation, job.notRevertible !== null),
+            generation,
+            updatedAt: now(),
+          },
         })
         await recordChange(transaction, 'published', tenant.id)
         return generation
@@ -197,8 +222,8 @@ export function createMoveLedger(database: Database, now: () => Date) {
 
     /** Whether the control database has the tenant where the move leads. */
     async isMoved(job: MoveJob): Promise<boolean> {
-      const row = await database.tenant.findUnique({ where: { id: job.tenantId }, include: { sharedDatabase: true } })
-      return job.toIsolation === undefined ? row?.sharedDatabase?.name === job.to : row?.isolation === job.toIsolation
+      const home = await this.placeOf(job.tenantId)
+      return home !== undefined && isAtDestination(job, home)
     },
 
     /** Lets the tenant have services of another model as well. @throws MoveError when the move is no longer wanted */
@@ -236,10 +261,10 @@ export function createMoveLedger(database: Database, now: () => Date) {
         if (count > 0) await transaction.subnet.deleteMany({ where: { stackId: job.tenantId } })
       }),
 
-    /** Returns the name of the shared database that the control database has for the tenant; undefined without a tenant. */
-    async databaseOf(tenantId: string): Promise<string | undefined> {
+    /** Returns where the control database has the tenant's home; undefined without a tenant. */
+    async placeOf(tenantId: string): Promise<HomePlace | undefined> {
       const row = await database.tenant.findUnique({ where: { id: tenantId }, include: { sharedDatabase: true } })
-      return row?.sharedDatabase?.name
+      return row === null ? undefined : placeOf(row)
     },
   }
 }

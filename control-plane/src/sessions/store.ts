@@ -71,7 +71,7 @@ export function createSessionWatchStore(database: Database, now: () => Date): Se
     async openLogins(tenantIds) {
       const rows = await database.$queryRaw<{ id: string }[]>`
         select id from tenants left join sql_logins on tenant_id = id
-        where id = any (${[...tenantIds]}) and desired = 'active'
+        where id = any (${[...tenantIds]}) and desired = 'active' and isolation = 'schema-per-tenant'
           and coalesce(closed_until, ${now()}) <= ${now()} and is_full is not true`
       return rows.map(({ id }) => id)
     },

@@ -63,7 +63,8 @@ export function toTenant(row: TenantRow & { sharedDatabase: SharedDatabase | nul
     suspendReason: row.suspendReason ?? undefined,
     paymentRequired: row.paymentRequired,
     resources: toSizes(row.resources),
-    runtimeImage: row.runtimeImage ?? undefined,
+    // Services that a revert may need do not serve the tenant.
+    runtimeImage: row.isolation === 'schema-per-tenant' ? undefined : (row.runtimeImage ?? undefined),
     pauseAfterSeconds: row.pauseAfterSeconds ?? undefined,
     backupSchedule: row.backupSchedule ?? undefined,
     backupsKept: row.backupsKept,
@@ -140,6 +141,7 @@ const MoveRow = Type.Object({
   pending_bytes: Type.Optional(Type.Integer()),
   waits_for: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   reverts: Type.Optional(Type.String()),
+  fromIsolation: Type.Optional(Type.String()),
   toIsolation: Type.Optional(Type.String()),
   reverse: Type.Optional(Type.Object({ until: Type.String(), ends: Type.Optional(Type.String()) })),
   notRevertible: Type.Optional(Type.Union([Type.String(), Type.Null()])),
@@ -149,10 +151,11 @@ const MoveRow = Type.Object({
 function toMove(value: unknown): Move | undefined {
   if (!Value.Check(MoveRow, value)) return undefined
   const { from, to, rows = 0, bytes = 0, pending_bytes: pendingBytes, waits_for: waitsFor } = value
-  const { reverts, reverse, notRevertible, toIsolation } = value
+  const { reverts, reverse, notRevertible, fromIsolation, toIsolation } = value
   return {
     from,
     to,
+    fromIsolation,
     toIsolation,
     rows,
     bytes,

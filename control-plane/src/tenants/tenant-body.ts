@@ -48,6 +48,9 @@ export const OperationBody = Type.Object({
       {
         from: Type.String({ description: 'The database that the home leaves' }),
         to: Type.String(),
+        from_isolation: Nullable(
+          Type.String({ description: 'The isolation that the tenant has before; null: the one that it keeps' }),
+        ),
         to_isolation: Nullable(Type.String({ description: 'The isolation that the tenant gets; null: its own' })),
         rows: Type.Integer({ description: 'Rows that are copied, with those of changes' }),
         bytes: Type.Integer({ description: 'Bytes of the rows as COPY writes them' }),
@@ -249,6 +252,7 @@ function toMoveBody(move: Move): NonNullable<OperationBody['move']> {
   return {
     from,
     to,
+    from_isolation: move.fromIsolation ?? null,
     to_isolation: move.toIsolation ?? null,
     rows,
     bytes,

@@ -139,7 +139,8 @@ export interface Move {
   /** Names of the databases. */
   from: string
   to: string
-  /** The isolation model that the tenant gets; undefined for its own. */
+  /** The isolation models before and after the move; undefined if it stays. */
+  fromIsolation: string | undefined
   toIsolation: string | undefined
   rows: number
   bytes: number

@@ -3,11 +3,16 @@ import type { Test } from 'tap'
 import { databaseVolumes, serviceNames, volumeName, type Isolation } from '#control-plane/stacks/index.ts'
 import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
 
-export async function startContainers(t: Test): Promise<DockerPlatform> {
+/** Starts a region in which nothing stays after a move, unless the environment lets it stay. */
+export async function startContainers(t: Test, environment: Record<string, string> = {}): Promise<DockerPlatform> {
   const platform = await startDockerPlatform({
     docker: { clusters: clusterImages },
     // A busy machine may need longer than the default for what a hold does.
-    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000' },
+    environment: {
+      TENANTRY_MOVE_HOLD_MILLISECONDS: '30000',
+      TENANTRY_MOVE_REVERSE_SECONDS: '0',
+      ...environment,
+    },
   })
   t.teardown(() => platform.stop())
   return platform

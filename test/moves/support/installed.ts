@@ -16,11 +16,16 @@ export interface InstalledPlatform extends ServedPlatform {
   installation: Installation
 }
 
+/** Starts an installation in which no home stays after a move, unless the environment lets it stay. */
 export async function startInstalled(t: Test, environment: Record<string, string> = {}): Promise<InstalledPlatform> {
   const installation = await startInstallation({
     runtimes: 2,
     // A busy machine may need longer than the default for what a hold does.
-    environment: { TENANTRY_MOVE_HOLD_MILLISECONDS: '30000', ...environment },
+    environment: {
+      TENANTRY_MOVE_HOLD_MILLISECONDS: '30000',
+      TENANTRY_MOVE_REVERSE_SECONDS: '0',
+      ...environment,
+    },
   })
   t.teardown(() => removeInstallation(installation))
   // The users take the time that the platform leaves: otherwise a move takes minutes on a small machine.
@@ -58,6 +63,15 @@ export async function ownServices({ installation }: InstalledPlatform, { id }: O
   const folders = ['networks', 'volumes', 'programs'].map((name) => join(installation.data, 'containers', name))
   const names = await Promise.all(folders.map((folder) => readdir(folder).catch(() => [])))
   return names.flat().filter((name) => name.includes(id))
+}
+
+/** Whether a tenant's SQL login may log in to the Postgres that tenants share; undefined if it does not exist there. */
+export async function isSharedLoginOpen({ installation }: InstalledPlatform, { id }: Owner): Promise<unknown> {
+  const url = await sharedServer(installation)
+  const [login] = await query(url('postgres'), 'select rolcanlogin as open from pg_roles where rolname = $1', [
+    `${id}_admin`,
+  ])
+  return login?.['open']
 }
 
 /** Returns the superuser's URLs of the databases that tenants share. */

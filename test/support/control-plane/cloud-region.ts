@@ -36,6 +36,7 @@ const home: HomeServer = {
   setSqlPassword: () => Promise.resolve(),
   setServicePasswords: () => Promise.resolve(),
   endSessions: () => Promise.resolve(),
+  openLogins: () => Promise.resolve(),
   drop: () => Promise.resolve(),
   dropSchema: () => Promise.resolve(),
 }

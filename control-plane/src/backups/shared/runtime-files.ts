@@ -109,17 +109,23 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
         return found
       },
 
-      /** Whether the runtime has exactly this file. The runtime reads it, so that its bytes are not sent. */
-      async has({ id, size, sha256 }: BlobEntry, signal: AbortSignal): Promise<boolean> {
+      /** Returns the hash of a file; undefined without it. The runtime reads it, so that its bytes are not sent. */
+      async hashOf({ id, size }: Pick<BlobEntry, 'id' | 'size'>, signal: AbortSignal): Promise<string | undefined> {
         const response = await call(first(), `blobs/${id}/sha256?size=${size}`, {}, signal, fileMilliseconds)
         if (response.status === 404) {
           await response.body?.cancel()
-          return false
+          return undefined
         }
         await checked('hash of a file', Promise.resolve(response))
-        if (Value.Parse(Hashed, await response.json()).sha256 !== sha256)
+        return Value.Parse(Hashed, await response.json()).sha256
+      },
+
+      /** Whether the runtime has exactly this file. */
+      async has({ id, size, sha256 }: BlobEntry, signal: AbortSignal): Promise<boolean> {
+        const found = await this.hashOf({ id, size }, signal)
+        if (found !== undefined && found !== sha256)
           throw new BackupError('MISMATCH', `The runtime has another file of the name ${id}.`)
-        return true
+        return found !== undefined
       },
 
       /** Writes a file that the runtime does not have. @returns what the runtime has written */

@@ -1,0 +1,53 @@
+// A tenant of a region on a Docker Engine moves to other isolation models, and each move is reverted, while it is used.
+import t from 'tap'
+import { etcdList } from '#test/clusters/platform-parts.ts'
+import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
+import { createBusyTenant } from './support/busy-tenant.ts'
+import { ownObjects, remainsOf, sharedRemains, startContainers } from './support/containers.ts'
+import { homeOf, isolate } from './support/isolation.ts'
+import { revert } from './support/platform.ts'
+
+/** The models after each other, with the one to which the tenant returns by a revert. */
+const moves = [
+  ['database-per-tenant', undefined],
+  ['cluster-per-tenant', 'database-per-tenant'],
+  ['cluster-per-tenant', undefined],
+  ['database-per-tenant', 'cluster-per-tenant'],
+  ['schema-per-tenant', 'cluster-per-tenant'],
+  ['schema-per-tenant', undefined],
+  ['cluster-per-tenant', 'schema-per-tenant'],
+] as const
+
+t.test('Moves between isolation models are reverted', { timeout: 3_600_000 }, async (t) => {
+  const platform = await startContainers(t, { TENANTRY_MOVE_REVERSE_SECONDS: '3600' })
+  const tenant = await createBusyTenant(platform, 'ada')
+  const users = await startRequests(t, tenant)
+  await users.untilAllContinue()
+  for (const [isolation, back] of moves) {
+    t.match(await isolate(platform, tenant, isolation), {
+      state: 'succeeded',
+      error: null,
+      move: { to_isolation: isolation, revertible_until: /^\d{4}-/ },
+    })
+    await users.untilAllContinue()
+    if (back === undefined) continue
+    t.match(await revert(platform, tenant), {
+      state: 'succeeded',
+      error: null,
+      move: { from_isolation: isolation, to_isolation: back },
+    })
+    await users.untilAllContinue()
+    t.match(await platform.call('GET', `/v1/tenants/${tenant.id}`), { body: { status: 'ready', isolation: back } })
+    if (isolation !== 'schema-per-tenant')
+      t.same((await ownObjects(platform, tenant.id)).filter(remainsOf(isolation)), [], `${isolation} is removed`)
+    if (back !== 'schema-per-tenant')
+      t.equal(await sharedRemains(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
+  }
+  await users.stop()
+  t.same(await ownObjects(platform, tenant.id), [], 'nothing of its own is left')
+  t.notMatch(await etcdList(platform, AbortSignal.timeout(30_000)), tenant.id, 'nothing is left in etcd')
+  const home = homeOf(tenant)
+  const ids = await checkWrites(t, home, users)
+  await checkFiles(t, tenant, users)
+  t.same((await runsOf(t, home)).notes.sort(), ids.sort(), 'each note has run its function once')
+})

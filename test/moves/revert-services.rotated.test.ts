@@ -1,0 +1,72 @@
+// Tenants of `npm start` get services of their own, or leave them, and the move is reverted.
+import t from 'tap'
+import { until } from '#test/support/until.ts'
+import { ownServices, sharedRemains, startInstalled } from './support/installed.ts'
+import { isolate } from './support/isolation.ts'
+import { createOwner, request, revert, sql } from './support/platform.ts'
+
+t.test('A change of the isolation is reverted', { timeout: 1_800_000 }, async (t) => {
+  const platform = await startInstalled(t, { TENANTRY_MOVE_REVERSE_SECONDS: '3600' })
+  const read = async (id: string) => (await platform.call('GET', `/v1/tenants/${id}`)).body
+  const isRevertible = { move: { revertible_until: /^\d{4}-/, not_revertible_reason: null } }
+  const reverted = { kind: 'move', state: 'succeeded', step: 'done', error: null }
+
+  await t.test('with the passwords and files that the tenant has then', async (t) => {
+    const ben = await createOwner(platform, 'ben')
+    const file = (name: string) => `/storage/v1/object/files/${name}`
+    await request(platform, ben, 'POST', '/storage/v1/bucket', { name: 'files', policy: 'private' })
+    for (const name of ['stays', 'goes'])
+      t.match(await request(platform, ben, 'POST', file(name), { name }), { status: 200 })
+    t.match(await isolate(platform, ben), isRevertible)
+    t.match(await request(platform, ben, 'DELETE', file('goes')), { status: 200 })
+    t.match(await request(platform, ben, 'POST', file('comes'), { name: 'comes' }), { status: 200 })
+    const rotated = await platform.call('POST', `/v1/tenants/${ben.id}/database-password/rotate`, undefined, {
+      prefer: 'wait=60',
+    })
+    const { database_url: url } = rotated.body
+    t.match(await revert(platform, ben), reverted)
+    const statuses = await Promise.all(
+      ['stays', 'goes', 'comes'].map(async (name) => (await request(platform, ben, 'GET', file(name))).status),
+    )
+    t.same(statuses, [200, 404, 200])
+    const { database_url: last } = await read(ben.id)
+    const { password } = new URL(String(url))
+    const present = Object.assign(new URL(String(last)), { password }).href
+    t.match(await sql(present, 'select session_user as name'), [{ name: `${ben.id}_admin` }])
+    await t.rejects(sql(ben.url, 'select'), /password authentication failed/)
+
+    t.match(await isolate(platform, ben), { state: 'succeeded' })
+    t.match(await isolate(platform, ben, 'schema-per-tenant'), isRevertible)
+    t.match(await request(platform, ben, 'POST', file('returns'), { name: 'returns' }), { status: 200 })
+    t.match(await revert(platform, ben), { ...reverted, move: { to_isolation: 'database-per-tenant' } })
+    t.match(await read(ben.id), { status: 'ready', isolation: 'database-per-tenant', database_url: /\/home$/ })
+    t.match(await request(platform, ben, 'GET', file('returns')), { status: 200 })
+    t.same(await sharedRemains(platform, ben), [], 'nothing is left where tenants share')
+  })
+
+  await t.test('unless its structure changes, which removes the old home', async (t) => {
+    const mia = await createOwner(platform, 'mia')
+    await isolate(platform, mia)
+    await sql(mia.url, 'create table added (id int)')
+    await until(async () => (await sharedRemains(platform, mia)).length === 0, 'the removal of the old home')
+    t.match(await platform.call('POST', `/v1/tenants/${mia.id}/move/revert`), {
+      status: 409,
+      body: { code: 'NO_MOVE_TO_REVERT', message: /The structure of the home has changed since the move\.$/ },
+    })
+    await isolate(platform, mia, 'schema-per-tenant')
+    await sql(mia.url, 'create table more (id int)')
+    await until(async () => (await ownServices(platform, mia)).length === 0, 'the removal of its own services')
+    t.match(await read(mia.id), { status: 'ready', isolation: 'schema-per-tenant' })
+    t.match(await sql(mia.url, 'select from more'), [])
+  })
+
+  await t.test('or the tenant is removed', async (t) => {
+    for (const models of [['database-per-tenant'], ['database-per-tenant', 'schema-per-tenant']] as const) {
+      const eve = await createOwner(platform, `eve-${models.length}`)
+      for (const model of models) t.match(await isolate(platform, eve, model), isRevertible)
+      await platform.call('DELETE', `/v1/tenants/${eve.id}?purge=true`, undefined, { prefer: 'wait=60' })
+      await until(async () => (await sharedRemains(platform, eve)).length === 0, 'the removal of the home')
+      await until(async () => (await ownServices(platform, eve)).length === 0, 'the removal of the services')
+    }
+  })
+})
