@@ -8,8 +8,8 @@ import { runFiles, sumOf, type Totals } from './test-files.ts'
 
 /** Files that run side by side. More than these take longer, because they use both cores of a small machine anyway. */
 const parallel = 3
-/** One in so many of the files `NAME.rotated.test.ts` is part of a run. */
-const turns = 6
+/** One in so many of the files `NAME.rotated.test.ts` and `NAME.rotated.quiet.test.ts` is part of a run. */
+const turns = 8
 /** More failed files than these are not a matter of load. */
 const maxRepeated = 8
 
@@ -21,6 +21,7 @@ const engineUses = [
   'support/kills',
   'support/docker',
   'support/compose-platform',
+  'support/containers',
   'support/sandbox',
   'TENANTRY_DOCKER_HOST',
   'testEngine',
@@ -118,12 +119,12 @@ function needsEngine(file: string): boolean {
 }
 
 function isRotated(file: string): boolean {
-  return file.endsWith('.rotated.test.ts')
+  return file.includes('.rotated.')
 }
 
 function rotatedFiles(): string[] {
   const turn = Number.parseInt(commit().slice(0, 8), 16) % turns
-  return globSync('test/**/*.rotated.test.ts')
+  return globSync('test/**/*.rotated.*test.ts')
     .sort()
     .filter((_, at) => at % turns === turn)
 }

@@ -167,7 +167,7 @@ const elsewhere: Record<string, string> = {
   'docs/operate/remote-region.md#3': remoteRegion,
   'docs/operate/remote-region.md#4': remoteRegion,
   'docs/operate/file-storage.md#1':
-    'test/storage/s3-runtime.test.ts starts a runtime with these settings and an S3 server',
+    'test/storage/s3-runtime.rotated.test.ts starts a runtime with these settings and an S3 server',
   'docs/operate/file-storage.md#2': 'test/storage/move.rotated.test.ts moves files between two backends',
   'docs/operate/configuration.md#1': npmStart,
   'docs/operate/configuration.md#2': 'docs/invoices.md#1 checks a price file; the restart needs Docker Compose',

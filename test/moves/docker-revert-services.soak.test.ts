@@ -4,8 +4,7 @@ import { etcdList } from '#test/clusters/platform-parts.ts'
 import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
 import { ownObjects, remainsOf, sharedRemains, startContainers } from './support/containers.ts'
-import { homeOf, isolate } from './support/isolation.ts'
-import { revert } from './support/platform.ts'
+import { homeOf, isolate, revertIsolation } from './support/isolation.ts'
 
 /** The models after each other, with the one to which the tenant returns by a revert. */
 const moves = [
@@ -31,7 +30,7 @@ t.test('Moves between isolation models are reverted', { timeout: 3_600_000 }, as
     })
     await users.untilAllContinue()
     if (back === undefined) continue
-    t.match(await revert(platform, tenant), {
+    t.match(await revertIsolation(platform, tenant), {
       state: 'succeeded',
       error: null,
       move: { from_isolation: isolation, to_isolation: back },

@@ -3,8 +3,7 @@ import t from 'tap'
 import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
 import { isSharedLoginOpen, ownServices, sharedRemains, startInstalled } from './support/installed.ts'
-import { homeOf, isolate } from './support/isolation.ts'
-import { revert } from './support/platform.ts'
+import { homeOf, isolate, revertIsolation } from './support/isolation.ts'
 
 t.test('A change of the isolation is reverted while the tenant is used', { timeout: 1_800_000 }, async (t) => {
   const platform = await startInstalled(t, { TENANTRY_MOVE_REVERSE_SECONDS: '3600' })
@@ -17,7 +16,7 @@ t.test('A change of the isolation is reverted while the tenant is used', { timeo
   t.match(grown, { state: 'succeeded', ...isRevertible })
   t.equal(await isSharedLoginOpen(platform, tenant), false, 'the old home is closed')
   await users.untilAllContinue()
-  t.match(await revert(platform, tenant), { ...reverted, move: { reverts: grown['id'], revertible_until: null } })
+  t.match(await revertIsolation(platform, tenant), { ...reverted, move: { reverts: grown['id'], revertible_until: null } })
   t.same(await ownServices(platform, tenant), [], 'the services of its own are removed')
   await users.untilAllContinue()
 
@@ -26,7 +25,7 @@ t.test('A change of the isolation is reverted while the tenant is used', { timeo
   t.match(await isolate(platform, tenant, 'schema-per-tenant'), { state: 'succeeded', ...isRevertible })
   t.not((await ownServices(platform, tenant)).length, 0, 'its own services stay')
   await users.untilAllContinue()
-  t.match(await revert(platform, tenant), reverted)
+  t.match(await revertIsolation(platform, tenant), reverted)
   t.match((await platform.call('GET', `/v1/tenants/${tenant.id}`)).body, {
     status: 'ready',
     isolation: 'database-per-tenant',

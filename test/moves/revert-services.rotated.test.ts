@@ -2,8 +2,8 @@
 import t from 'tap'
 import { until } from '#test/support/until.ts'
 import { ownServices, sharedRemains, startInstalled } from './support/installed.ts'
-import { isolate } from './support/isolation.ts'
-import { createOwner, request, revert, sql } from './support/platform.ts'
+import { isolate, revertIsolation } from './support/isolation.ts'
+import { createOwner, request, sql } from './support/platform.ts'
 
 t.test('A change of the isolation is reverted', { timeout: 1_800_000 }, async (t) => {
   const platform = await startInstalled(t, { TENANTRY_MOVE_REVERSE_SECONDS: '3600' })
@@ -24,7 +24,7 @@ t.test('A change of the isolation is reverted', { timeout: 1_800_000 }, async (t
       prefer: 'wait=60',
     })
     const { database_url: url } = rotated.body
-    t.match(await revert(platform, ben), reverted)
+    t.match(await revertIsolation(platform, ben), reverted)
     const statuses = await Promise.all(
       ['stays', 'goes', 'comes'].map(async (name) => (await request(platform, ben, 'GET', file(name))).status),
     )
@@ -38,7 +38,7 @@ t.test('A change of the isolation is reverted', { timeout: 1_800_000 }, async (t
     t.match(await isolate(platform, ben), { state: 'succeeded' })
     t.match(await isolate(platform, ben, 'schema-per-tenant'), isRevertible)
     t.match(await request(platform, ben, 'POST', file('returns'), { name: 'returns' }), { status: 200 })
-    t.match(await revert(platform, ben), { ...reverted, move: { to_isolation: 'database-per-tenant' } })
+    t.match(await revertIsolation(platform, ben), { ...reverted, move: { to_isolation: 'database-per-tenant' } })
     t.match(await read(ben.id), { status: 'ready', isolation: 'database-per-tenant', database_url: /\/home$/ })
     t.match(await request(platform, ben, 'GET', file('returns')), { status: 200 })
     t.same(await sharedRemains(platform, ben), [], 'nothing is left where tenants share')

@@ -23,7 +23,7 @@ export const localTable: AttackTable = {
 
 /** The attacks on a Docker region. */
 export const dockerTable: AttackTable = {
-  begin: '<!-- from test/hostile/docker.quiet.test.ts -->\n',
+  begin: '<!-- from test/hostile/docker.rotated.quiet.test.ts -->\n',
   targets: ['shared Postgres', 'own Postgres'],
 }
 

@@ -1,7 +1,7 @@
 // Requests that a tenant gets another isolation, and reads its home wherever that is.
 import type { Isolation } from '#control-plane/stacks/index.ts'
 import type { ReadHome } from './busy-scene.ts'
-import { ended, sql, type Owner, type ServedPlatform } from './platform.ts'
+import { beginRevert, ended, sql, type Owner, type ServedPlatform } from './platform.ts'
 
 /** The start of the services alone takes minutes on a machine on which other tests run. */
 const moveMilliseconds = 600_000
@@ -13,6 +13,11 @@ export async function isolate(
   isolation: Isolation = 'database-per-tenant',
 ): Promise<Record<string, unknown>> {
   return ended(platform, await beginIsolation(platform, id, isolation), moveMilliseconds)
+}
+
+/** Requests the revert of the last change of the isolation, and waits until it has ended. */
+export async function revertIsolation(platform: ServedPlatform, owner: Owner): Promise<Record<string, unknown>> {
+  return ended(platform, await beginRevert(platform, owner), moveMilliseconds)
 }
 
 /** Requests another isolation. @returns the ID of the operation */

@@ -114,10 +114,15 @@ export async function move(platform: ServedPlatform, owner: Owner, database: str
 }
 
 /** Requests the revert of the last move, and waits until its operation has ended. */
-export async function revert(platform: ServedPlatform, { id }: Owner) {
+export async function revert(platform: ServedPlatform, owner: Owner) {
+  return ended(platform, await beginRevert(platform, owner))
+}
+
+/** Requests the revert of the last move. @returns the ID of the operation */
+export async function beginRevert(platform: ServedPlatform, { id }: Owner): Promise<string> {
   const { status, body } = await platform.call('POST', `/v1/tenants/${id}/move/revert`)
   if (status !== 202) throw new Error(JSON.stringify(body))
-  return ended(platform, String((body['operation'] as Record<string, unknown>)['id']))
+  return String((body['operation'] as Record<string, unknown>)['id'])
 }
 
 /** Waits until the move of an operation cannot be reverted any more, and nothing of it is left. @returns the reason */
