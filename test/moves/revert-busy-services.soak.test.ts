@@ -16,7 +16,10 @@ t.test('A change of the isolation is reverted while the tenant is used', { timeo
   t.match(grown, { state: 'succeeded', ...isRevertible })
   t.equal(await isSharedLoginOpen(platform, tenant), false, 'the old home is closed')
   await users.untilAllContinue()
-  t.match(await revertIsolation(platform, tenant), { ...reverted, move: { reverts: grown['id'], revertible_until: null } })
+  t.match(await revertIsolation(platform, tenant), {
+    ...reverted,
+    move: { reverts: grown['id'], revertible_until: null },
+  })
   t.same(await ownServices(platform, tenant), [], 'the services of its own are removed')
   await users.untilAllContinue()
 
