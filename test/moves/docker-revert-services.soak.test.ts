@@ -1,4 +1,5 @@
-// A tenant of a region on a Docker Engine moves to other isolation models, and each move is reverted, while it is used.
+// A tenant of a region on a Docker Engine moves into services of its own and out of them, and the moves are reverted, while it is
+// used.
 import t from 'tap'
 import { etcdList } from '#test/clusters/platform-parts.ts'
 import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
@@ -8,16 +9,14 @@ import { homeOf, isolate, revertIsolation } from './support/isolation.ts'
 
 /** The models after each other, with the one to which the tenant returns by a revert. */
 const moves = [
-  ['database-per-tenant', undefined],
-  ['cluster-per-tenant', 'database-per-tenant'],
+  ['cluster-per-tenant', 'schema-per-tenant'],
   ['cluster-per-tenant', undefined],
-  ['database-per-tenant', 'cluster-per-tenant'],
   ['schema-per-tenant', 'cluster-per-tenant'],
   ['schema-per-tenant', undefined],
-  ['cluster-per-tenant', 'schema-per-tenant'],
+  ['database-per-tenant', 'schema-per-tenant'],
 ] as const
 
-t.test('Moves between isolation models are reverted', { timeout: 3_600_000 }, async (t) => {
+t.test('Moves into own services and out of them are reverted', { timeout: 3_600_000 }, async (t) => {
   const platform = await startContainers(t, { TENANTRY_MOVE_REVERSE_SECONDS: '3600' })
   const tenant = await createBusyTenant(platform, 'ada')
   const users = await startRequests(t, tenant)

@@ -85,7 +85,7 @@ export function MoveProgress({ begun, canCancel, onEnd }: MoveProgressProps) {
       {isAsked && (
         <Confirm
           title="Cancel the move"
-          submit={[`Leave the home in ${from}`, 'Canceling …']}
+          submit={[`Leave the home in ${originOf(move)}`, 'Canceling …']}
           kind="danger"
           onClose={() => setAsked(false)}
           onConfirm={async () => {
@@ -95,7 +95,7 @@ export function MoveProgress({ begun, canCancel, onEnd }: MoveProgressProps) {
           }}
         >
           <p>
-            The tenant continues in <code>{from}</code>.{' '}
+            The tenant continues in <code>{originOf(move)}</code>.{' '}
             {reverts === null
               ? 'Everything that the move has created is removed.'
               : 'Changes flow back as before, so that you can revert the move again.'}

@@ -46,24 +46,24 @@ export const MoveColumn = Type.Object({
 })
 type MoveColumn = Static<typeof MoveColumn>
 
-/** Where a tenant's home is. */
-export interface HomePlace {
+/** The isolation of a tenant, and the database of its home. */
+export interface HomeLocation {
   isolation: Isolation
   /** The shared database; undefined for a home of the tenant's own. */
   database?: string | undefined
 }
 
 /** Whether a home is where a move brings it from. */
-export function isAtOrigin({ from, fromIsolation }: MoveColumn, home: HomePlace): boolean {
+export function isAtOrigin({ from, fromIsolation }: MoveColumn, home: HomeLocation): boolean {
   return isAt(from, fromIsolation, home)
 }
 
 /** Whether a home is where a move brings it. */
-export function isAtDestination({ to, toIsolation }: MoveColumn, home: HomePlace): boolean {
+export function isAtDestination({ to, toIsolation }: MoveColumn, home: HomeLocation): boolean {
   return isAt(to, toIsolation, home)
 }
 
-function isAt(database: string, isolation: Isolation | undefined, home: HomePlace): boolean {
+function isAt(database: string, isolation: Isolation | undefined, home: HomeLocation): boolean {
   return isOwn(isolation) ? home.isolation === isolation : home.database === database
 }
 
@@ -100,7 +100,9 @@ export function isWanted({ state, canceled = false }: Pick<MoveJob, 'state' | 'c
 }
 
 /** Returns the reason for which a move can never be reverted; undefined if there is none. */
-export function neverRevertible({ isReversible = true }: MoveColumn): string | undefined {
+export function neverRevertible({ fromIsolation, toIsolation, isReversible = true }: MoveColumn): string | undefined {
+  if (isOwn(fromIsolation) && isOwn(toIsolation))
+    return "A move between a Postgres and a cluster of the tenant's own cannot be reverted."
   return isReversible ? undefined : 'The moves of a rebalance cannot be reverted.'
 }
 

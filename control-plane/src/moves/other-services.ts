@@ -8,8 +8,7 @@ import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import type { MoveJob } from './move.ts'
 import type { Origin } from './origin.ts'
-import { openLogins } from './open-logins.ts'
-import { closeOwnHome, ownHomeOf } from './own-home.ts'
+import { ownHomeOf } from './own-home.ts'
 import { removeSlot } from './own-services.ts'
 
 /** The isolation models between which a tenant moves. */
@@ -40,7 +39,8 @@ export function otherDestination(job: MoveJob, { from, to }: OwnModels, deps: Mo
       await createRoles(tenant, { location, home }, signal)
     },
 
-    openLogins: () => openLogins(home, id, deps),
+    // Such a move is not reverted.
+    openLogins: () => Promise.resolve(),
     removeSlot: (stream, signal) => removeSlot(stream, job, to, own, deps, signal),
 
     async removeCopy(removeFollowing, signal) {
@@ -60,8 +60,8 @@ export function otherOrigin(job: MoveJob, { from }: OwnModels, deps: MoveDeps): 
     isRemoved: async (signal) => !(await own.location.isPresent(signal)),
     removeSlot: (stream, signal) => removeSlot(stream, job, from, own, deps, signal),
     removeRemains: (signal) => removeServices(job, from, deps, signal),
-    close: (signal) => closeOwnHome(own, job.tenantId, signal),
-    // The reconciler starts them with the tenant's present ones.
+    // Nothing stays for a revert.
+    close: () => Promise.resolve(),
     ensureRunning: () => Promise.resolve(),
     removeRetained: (signal) => removeServices(job, from, deps, signal),
   }

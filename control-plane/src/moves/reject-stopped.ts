@@ -1,7 +1,7 @@
 // What a move has in services of the tenant's own that do not run can neither be read nor removed.
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
-import type { HomePlace } from './move.ts'
+import type { HomeLocation } from './move.ts'
 
 /**
  * Rejects services that do not run, if the tenant will use them again.
@@ -10,7 +10,7 @@ import type { HomePlace } from './move.ts'
  */
 export async function rejectStopped(
   tenantId: string,
-  isThere: (home: HomePlace) => boolean,
+  isThere: (home: HomeLocation) => boolean,
   deps: Pick<MoveDeps, 'tenant'>,
 ): Promise<void> {
   const tenant = await deps.tenant(tenantId)

@@ -1,11 +1,11 @@
 // Why changes stop to flow back into the old home after a move. Pure.
-import { isAtDestination, type HomePlace, type MoveJob, type ReverseJob } from './move.ts'
+import { isAtDestination, type HomeLocation, type MoveJob, type ReverseJob } from './move.ts'
 
 /** A reverse as the control database has it now. */
 export interface ReverseFacts {
   reverse: ReverseJob['reverse']
   /** The tenant; undefined if it does not exist any more. */
-  tenant: (HomePlace & { isDeleted: boolean }) | undefined
+  tenant: (HomeLocation & { isDeleted: boolean }) | undefined
   /** The operation that reverts the move, if it is not settled. */
   revert: MoveJob | undefined
   /** Whether a backup was restored into the home after the move. */

@@ -102,7 +102,6 @@ async function copyAndSwitch(
   const prepare = async () => {
     const reason = await prepareReverse(job, locations, objects, deps, signal)
     await ledger.recordReverse(job, reason, epoch)
-    job.notRevertible = reason ?? null
     return reason === undefined
   }
   const stream = streamOf(job.tenantId, 'move')

@@ -135,7 +135,7 @@ async function removeOldHome(job: ReverseJob, reason: string, deps: MoveDeps, si
   if (isPresent) for (const role of [namesOf(tenantId).source, namesOf(tenantId).target]) await dropLogin(source, role)
   await failpoint('reverse.stream-removed')
   // After a revert, the old home is in use.
-  const home = await ledger.placeOf(tenantId)
+  const home = await ledger.homeOf(tenantId)
   const isUsed = home !== undefined && isAtOrigin(job, home)
   if (!isUsed && (!isPresent || (await isSwitched(locations, job, signal))))
     await originOf(job, deps).removeRetained(signal)

@@ -10,7 +10,7 @@ import {
   isOwn,
   isWanted,
   MoveColumn,
-  type HomePlace,
+  type HomeLocation,
   type Identity,
   type MoveJob,
   type Phase,
@@ -37,10 +37,16 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
     : []
 }
 
-/** Returns where the home of a tenant is. */
-export function placeOf({ isolation, sharedDatabase }: { isolation: string; sharedDatabase: { name: string } | null }) {
+/** Returns the location of a tenant's home. */
+export function homeLocation({
+  isolation,
+  sharedDatabase,
+}: {
+  isolation: string
+  sharedDatabase: { name: string } | null
+}) {
   // A check constraint limits the column to its values.
-  return { isolation: isolation as Isolation, database: sharedDatabase?.name } satisfies HomePlace
+  return { isolation: isolation as Isolation, database: sharedDatabase?.name } satisfies HomeLocation
 }
 
 /** Returns the columns of a tenant after a move; undefined if the database does not exist any more. */
@@ -54,20 +60,16 @@ async function locationAfter(
   return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
 }
 
-/**
- * Returns the columns of a tenant that has services of this model as well, and is to be served by them.
- * @param isEnding whether its present services are removed at once
- */
+/** Returns the columns of a tenant that has services of this model as well, and is to be served by them. */
 function exchangedServices(
   { isolation, postgresImage: postgres, runtimeImage: runtime, movingServices: moving }: ServiceColumns,
   to: string,
-  isEnding: boolean,
 ) {
   if (!Value.Check(MovingServices, moving) || moving.isolation !== to) return {}
   return {
     postgresImage: moving.images.postgres,
     runtimeImage: moving.images.runtime,
-    movingServices: { isolation, images: { postgres, runtime }, isEnding },
+    movingServices: { isolation, images: { postgres, runtime }, isEnding: true },
   }
 }
 
@@ -178,12 +180,7 @@ export function createMoveLedger(database: Database, now: () => Date) {
         const generation = tenant.generation + 1
         await transaction.tenant.update({
           where: { id: tenant.id },
-          data: {
-            ...target,
-            ...exchangedServices(tenant, isolation, job.notRevertible !== null),
-            generation,
-            updatedAt: now(),
-          },
+          data: { ...target, ...exchangedServices(tenant, isolation), generation, updatedAt: now() },
         })
         await recordChange(transaction, 'published', tenant.id)
         return generation
@@ -222,7 +219,7 @@ export function createMoveLedger(database: Database, now: () => Date) {
 
     /** Whether the control database has the tenant where the move leads. */
     async isMoved(job: MoveJob): Promise<boolean> {
-      const home = await this.placeOf(job.tenantId)
+      const home = await this.homeOf(job.tenantId)
       return home !== undefined && isAtDestination(job, home)
     },
 
@@ -261,10 +258,10 @@ export function createMoveLedger(database: Database, now: () => Date) {
         if (count > 0) await transaction.subnet.deleteMany({ where: { stackId: job.tenantId } })
       }),
 
-    /** Returns where the control database has the tenant's home; undefined without a tenant. */
-    async placeOf(tenantId: string): Promise<HomePlace | undefined> {
+    /** Returns the location that the control database has for the tenant's home; undefined without a tenant. */
+    async homeOf(tenantId: string): Promise<HomeLocation | undefined> {
       const row = await database.tenant.findUnique({ where: { id: tenantId }, include: { sharedDatabase: true } })
-      return row === null ? undefined : placeOf(row)
+      return row === null ? undefined : homeLocation(row)
     },
   }
 }

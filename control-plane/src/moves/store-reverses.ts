@@ -4,7 +4,7 @@ import type { Database, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
 import type { MoveJob, ReverseJob } from './move.ts'
 import type { ReverseFacts } from './reverse.ts'
-import { placeOf, toJobs, type JobRow } from './store-ledger.ts'
+import { homeLocation, toJobs, type JobRow } from './store-ledger.ts'
 
 /** The leader's ledger of reverses. Every write throws `LeadershipLost` when another control plane leads. */
 export type ReverseLedger = ReturnType<typeof createReverseLedger>
@@ -69,7 +69,7 @@ export function createReverseLedger(database: Database) {
       const [restore, [begun]] = [restores[0], rows]
       return {
         reverse: reverse.reverse,
-        tenant: tenant === null ? undefined : { isDeleted: tenant.desired === 'deleted', ...placeOf(tenant) },
+        tenant: tenant === null ? undefined : { isDeleted: tenant.desired === 'deleted', ...homeLocation(tenant) },
         revert: reverts.flatMap(toJobs)[0],
         isRestored: restore !== undefined && begun !== undefined && restore.createdAt > begun.created_at,
       }
