@@ -130,11 +130,11 @@ export async function removeFollowing(
   signal: AbortSignal,
 ): Promise<void> {
   const names = namesOf(tenantId)
-  await asAdmin(source, signal, async (client) => {
-    await removeStream(client, streamOf(tenantId, 'move'), schema, identities)
-  })
-  await releaseLease(source, tenantId, signal)
-  for (const role of [names.source, names.target]) await dropLogin(source, role)
+  if (await source.isPresent(signal)) {
+    await asAdmin(source, signal, (client) => removeStream(client, streamOf(tenantId, 'move'), schema, identities))
+    await releaseLease(source, tenantId, signal)
+    for (const role of [names.source, names.target]) await dropLogin(source, role)
+  }
   // The last two have rights or objects in the target, which can be on another server.
   if (await target.isPresent(signal))
     for (const role of [names.target, names.apply, loaderRole(tenantId)]) await dropLogin(target, role)

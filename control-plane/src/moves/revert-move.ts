@@ -32,7 +32,7 @@ export async function completeOrContinue(
   const origin = originOf(job, deps)
   const isRemoved = await origin.isRemoved(signal)
   if (isRemoved) await rejectStopped(tenantId, (home) => isAtOrigin(job, home), deps)
-  else if (await isSwitched(locations, job, signal)) {
+  if ((!isRemoved && (await isSwitched(locations, job, signal))) || (await deps.ledger.isMoved(job))) {
     await clearMark(there, signal)
     await releaseLease(locations.target, tenantId, signal)
     await serveNewHome(job, deps, signal)
@@ -42,13 +42,9 @@ export async function completeOrContinue(
     await deps.failpoint('move.cleaned')
     return 'moved'
   }
-  if (await deps.ledger.isMoved(job)) {
-    await origin.removeRemains(signal)
-    return 'moved'
-  }
   await closeOldHome(there, signal)
   await originOf(reverse, deps).close(signal)
-  if (!isRemoved) await removeFollowing(locations, job, tenantId, signal)
+  await removeFollowing(locations, job, tenantId, signal)
   if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'
 }

@@ -34,8 +34,11 @@ export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: Abo
   const origin = originOf(job, deps)
   const isRemoved = await origin.isRemoved(signal)
   if (!isRemoved && (await isSwitched(locations, job, signal))) return complete(job, locations, deps, signal)
-  // A completed move has removed the schema that shows the switch.
+  // A completed move has removed the schema that shows the switch, or the services that have it do not run.
   if (await deps.ledger.isMoved(job)) {
+    await serveNewHome(job, deps, signal)
+    await removeFollowing(locations, job, replacedSchema(job.tenantId), signal)
+    await removeReverse(locations, job, job.tenantId, signal)
     await origin.removeRemains(signal)
     return 'moved'
   }
