@@ -1,7 +1,6 @@
-// Tenants of `npm start` get services of their own, or leave them, and the move is reverted.
+// A tenant of `npm start` gets services of its own, and leaves them, and the moves are reverted.
 import t from 'tap'
-import { until } from '#test/support/until.ts'
-import { ownServices, sharedRemains, startInstalled } from './support/installed.ts'
+import { sharedRemains, startInstalled } from './support/installed.ts'
 import { isolate, revertIsolation } from './support/isolation.ts'
 import { createOwner, request, sql } from './support/platform.ts'
 
@@ -42,31 +41,5 @@ t.test('A change of the isolation is reverted', { timeout: 1_800_000 }, async (t
     t.match(await read(ben.id), { status: 'ready', isolation: 'database-per-tenant', database_url: /\/home$/ })
     t.match(await request(platform, ben, 'GET', file('returns')), { status: 200 })
     t.same(await sharedRemains(platform, ben), [], 'nothing is left where tenants share')
-  })
-
-  await t.test('unless its structure changes, which removes the old home', async (t) => {
-    const mia = await createOwner(platform, 'mia')
-    await isolate(platform, mia)
-    await sql(mia.url, 'create table added (id int)')
-    await until(async () => (await sharedRemains(platform, mia)).length === 0, 'the removal of the old home')
-    t.match(await platform.call('POST', `/v1/tenants/${mia.id}/move/revert`), {
-      status: 409,
-      body: { code: 'NO_MOVE_TO_REVERT', message: /The structure of the home has changed since the move\.$/ },
-    })
-    await isolate(platform, mia, 'schema-per-tenant')
-    await sql(mia.url, 'create table more (id int)')
-    await until(async () => (await ownServices(platform, mia)).length === 0, 'the removal of its own services')
-    t.match(await read(mia.id), { status: 'ready', isolation: 'schema-per-tenant' })
-    t.match(await sql(mia.url, 'select from more'), [])
-  })
-
-  await t.test('or the tenant is removed', async (t) => {
-    for (const models of [['database-per-tenant'], ['database-per-tenant', 'schema-per-tenant']] as const) {
-      const eve = await createOwner(platform, `eve-${models.length}`)
-      for (const model of models) t.match(await isolate(platform, eve, model), isRevertible)
-      await platform.call('DELETE', `/v1/tenants/${eve.id}?purge=true`, undefined, { prefer: 'wait=60' })
-      await until(async () => (await sharedRemains(platform, eve)).length === 0, 'the removal of the home')
-      await until(async () => (await ownServices(platform, eve)).length === 0, 'the removal of the services')
-    }
   })
 })
