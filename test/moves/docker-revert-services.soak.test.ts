@@ -1,11 +1,10 @@
 // A tenant of a region on a Docker Engine moves into services of its own and out of them, and the moves are reverted, while it is
 // used.
 import t from 'tap'
-import { etcdList } from '#test/clusters/platform-parts.ts'
-import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-scene.ts'
+import { startRequests } from './support/busy-scene.ts'
 import { createBusyTenant } from './support/busy-tenant.ts'
-import { ownObjects, remainsOf, sharedRemains, startContainers } from './support/containers.ts'
-import { homeOf, isolate, revertIsolation } from './support/isolation.ts'
+import { checkReturned, ownObjects, remainsOf, sharedRemains, startContainers } from './support/containers.ts'
+import { isolate, revertIsolation } from './support/isolation.ts'
 
 /** The models after each other, with the one to which the tenant returns by a revert. */
 const moves = [
@@ -42,10 +41,5 @@ t.test('Moves into own services and out of them are reverted', { timeout: 3_600_
       t.equal(await sharedRemains(platform, tenant.id), '0', 'nothing is left in the shared Postgres')
   }
   await users.stop()
-  t.same(await ownObjects(platform, tenant.id), [], 'nothing of its own is left')
-  t.notMatch(await etcdList(platform, AbortSignal.timeout(30_000)), tenant.id, 'nothing is left in etcd')
-  const home = homeOf(tenant)
-  const ids = await checkWrites(t, home, users)
-  await checkFiles(t, tenant, users)
-  t.same((await runsOf(t, home)).notes.sort(), ids.sort(), 'each note has run its function once')
+  await checkReturned(t, platform, tenant, users)
 })

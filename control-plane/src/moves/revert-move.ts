@@ -12,7 +12,7 @@ import { rejectStructure } from './prepare-reverse.ts'
 import { clearMark, closeOldHome, isSwitched, removeFollowing, removeReverse } from './remove-remains.ts'
 import { rejectStopped } from './reject-stopped.ts'
 import { readOldFiles, readReverseState } from './reverse-state.ts'
-import { locationsOf, type Outcome } from './run-move.ts'
+import { locationsOf, rejectUnlessActive, type Outcome } from './run-move.ts'
 import { serveNewHome } from './serve-new-home.ts'
 import { switchHome, waitForBackup } from './switch-home.ts'
 
@@ -72,12 +72,6 @@ export async function revertMove(job: MoveJob, deps: MoveDeps, signal: AbortSign
   await destination.whileHeld(signal, (held) =>
     switchHome({ job, locations, objects, stream, copied, files, prepare }, deps, held),
   )
-}
-
-async function rejectUnlessActive(job: MoveJob, deps: MoveDeps): Promise<void> {
-  const tenant = await deps.tenant(job.tenantId)
-  if (tenant?.desired !== 'active' || !isAtOrigin(job, tenant))
-    throw new MoveError('The tenant is not active any more, or its home is in another database.')
 }
 
 /**

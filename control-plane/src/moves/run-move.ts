@@ -130,15 +130,20 @@ async function complete(job: MoveJob, locations: Locations, deps: MoveDeps, sign
   return isRevertible ? 'moved, revertible' : 'moved'
 }
 
+/** Rejects a tenant that is not active, or whose home is not where the move begins. @throws MoveError */
+export async function rejectUnlessActive(job: MoveJob, deps: MoveDeps): Promise<void> {
+  const tenant = await deps.tenant(job.tenantId)
+  if (tenant?.desired !== 'active' || !isAtOrigin(job, tenant))
+    throw new MoveError('The tenant is not active any more, or its home is in another database.')
+}
+
 async function rejectObstacles(
   job: MoveJob,
   { source }: Locations,
   deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const tenant = await deps.tenant(job.tenantId)
-  if (tenant?.desired !== 'active' || !isAtOrigin(job, tenant))
-    throw new MoveError('The tenant is not active any more, or its home is in another database.')
+  await rejectUnlessActive(job, deps)
   await waitForBackup(job, deps, signal)
   const { rows } = await asAdmin(source, signal, (client) =>
     client.query<{ what: string }>(obstacleSql, [`"${job.tenantId}"`]),

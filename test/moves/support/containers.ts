@@ -1,7 +1,11 @@
 // A region on a Docker Engine in which tenants move: what a tenant has in containers and volumes, and in the Postgres that tenants share.
 import type { Test } from 'tap'
 import { databaseVolumes, serviceNames, volumeName, type Isolation } from '#control-plane/stacks/index.ts'
+import { etcdList } from '#test/clusters/platform-parts.ts'
 import { clusterImages, startDockerPlatform, type DockerPlatform } from '#test/support/docker-platform.ts'
+import { checkFiles, checkWrites, runsOf, type Writers } from './busy-scene.ts'
+import type { BusyTenant } from './busy-tenant.ts'
+import { homeOf } from './isolation.ts'
 
 /** Starts a region in which nothing stays after a move, unless the environment lets it stay. */
 export async function startContainers(t: Test, environment: Record<string, string> = {}): Promise<DockerPlatform> {
@@ -39,4 +43,19 @@ export async function sharedRemains({ host, installation }: DockerPlatform, id: 
   const count = `select (select count(*) from pg_roles where rolname like '%${id.slice(2)}%') + (select count(*) from pg_replication_slots)`
   const psql = ['psql', '-U', 'postgres', '-At', '-c', count]
   return (await host.exec(found?.name ?? '', psql, { signal })).stdout.trim()
+}
+
+/** Checks a tenant that shares a database again: nothing of its own is left, and it has all that its users have written. */
+export async function checkReturned(
+  t: Test,
+  platform: DockerPlatform,
+  tenant: BusyTenant,
+  users: Writers,
+): Promise<void> {
+  t.same(await ownObjects(platform, tenant.id), [], 'nothing of its own is left')
+  t.notMatch(await etcdList(platform, AbortSignal.timeout(30_000)), tenant.id, 'nothing is left in etcd')
+  const home = homeOf(tenant)
+  const ids = await checkWrites(t, home, users)
+  await checkFiles(t, tenant, users)
+  t.same((await runsOf(t, home)).notes.sort(), ids.sort(), 'each note has run its function once')
 }
