@@ -46,7 +46,10 @@ export type HomeStructure = 'checked' | 'trusted'
  * `internalTokenHeader` unless its line states otherwise.
  */
 export const internalPaths = {
-  /** Control plane → watchers, NDJSON of `WatchLine<TenantManifest>`; with a tenant's token, only for that tenant. */
+  /**
+   * Control plane → watchers, NDJSON of `WatchLine<TenantManifest>`, with `?region=ID` for tenants of that region; with a
+   * tenant's token, only for that tenant.
+   */
   watchManifests: '/internal/v1/watch/manifests',
   /** Control plane → watchers, NDJSON of `WatchLine<Route>`. */
   watchRoutes: '/internal/v1/watch/routes',

@@ -36,6 +36,12 @@ export const runtimeSettings = {
     fallback: '0: it fails at once',
     setBy: 'launcher',
   },
+  TENANTRY_REGION: {
+    description:
+      'ID of the region whose tenants it serves. A [move to another region](moves.md#move-to-another-region) needs it in both',
+    fallback: 'none: it receives the tenants of all regions',
+    setBy: 'launcher',
+  },
   TENANTRY_RUNTIMES: {
     description: 'number of runtimes that share the tenants; each tenant has one of them',
     fallback: '1',

@@ -28,6 +28,7 @@ import {
   gatewayService,
   gatewayServices,
   postgresServices,
+  regionId,
   runtimeServices,
   type ServiceOptions,
 } from './services.ts'
@@ -112,7 +113,7 @@ async function start(options: LocalOptions): Promise<void> {
   const services: ServiceOptions = { data, ports, domain, logLevel, watch, servers, passed, directories }
   const urls = { control: `http://127.0.0.1:${ports.control}`, gateway: `http://127.0.0.1:${ports.gateway}` }
   const region = {
-    id: 'local',
+    id: regionId,
     engine: 'process',
     domain,
     gateway_url: urls.gateway,

@@ -48,6 +48,9 @@ export interface ServiceOptions {
   directories: Record<keyof PassedSettings, string[]>
 }
 
+/** The ID of the installation's region. */
+export const regionId = 'local'
+
 /** Returns the services of both Postgres servers. */
 export function postgresServices(
   { data, servers }: ServiceOptions,
@@ -101,6 +104,7 @@ export function runtimeServices(options: ServiceOptions): ProcessService[] {
         TENANTRY_PORT: String(port),
         TENANTRY_CONTROL_URL: `http://127.0.0.1:${ports.control}`,
         TENANTRY_DATA: data.runtime,
+        TENANTRY_REGION: regionId,
         TENANTRY_RUNTIMES: String(count),
         TENANTRY_RUNTIME_NUMBER: String(number),
         TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections(count) / count)),

@@ -34,6 +34,8 @@ export interface Config {
   /** The maximum wait of a request for the next primary, in seconds. */
   failoverSeconds: number
   /** The tenants that it serves. */
+  /** ID of the region whose tenants it serves; undefined if it receives those of all regions. */
+  region: string | undefined
   share: RuntimeShare
   limits: StorageLimits
   /** The memory for request bodies of all tenants together. */
@@ -81,6 +83,7 @@ export function readConfig(variables: NodeJS.ProcessEnv, memoryBytes = Infinity)
     data: environment.required('TENANTRY_DATA'),
     storage: readStorage(environment, egress, siblings),
     maxConnections: environment.integer('TENANTRY_MAX_CONNECTIONS', 100, 1, 10_000),
+    region: environment.optional('TENANTRY_REGION'),
     share: { number: environment.integer('TENANTRY_RUNTIME_NUMBER', 0, 0, runtimes - 1), runtimes },
     siblings,
     siblingHosts: readSiblingHosts(environment),

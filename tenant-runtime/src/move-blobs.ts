@@ -37,6 +37,7 @@ const registry = new TenantRegistry({
   controlUrl: config.controlUrl,
   internalToken: config.internalToken,
   data: config.data,
+  region: config.region,
   share: config.share,
   connections,
   fetch,

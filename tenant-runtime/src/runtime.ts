@@ -114,6 +114,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     new TenantRegistry({
       controlUrl: config.controlUrl,
       internalToken: config.internalToken,
+      region: config.region,
       data: config.data,
       share: config.share,
       connections,
@@ -178,6 +179,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     tenants: () => tenants.all(),
     failpoint,
     limits: config.limits,
+    region: config.region,
     now: deps.now,
     onError,
     ...deps.storage,

@@ -85,6 +85,7 @@ const callAbout = (method: string, path: string, tenantId: string, key: string):
 
 const notFound: Record<string, string> = {
   tenant: 'TENANT_NOT_FOUND',
+  'tenant, in its region': 'TENANT_NOT_FOUND',
   'tenant, with a target': 'TENANT_NOT_FOUND',
   operation: 'OPERATION_NOT_FOUND',
   backup: 'BACKUP_NOT_FOUND',
@@ -206,6 +207,10 @@ t.test('A key of a region creates tenants in it, and a key of a tenant restores 
   t.equal((await post(ofRegion, 'local')).status, 201)
   isError(t, await post(ofRegion, 'cloud'), 403, 'KEY_LIMITED', 'Field "region" must be "local"', 'another region')
   isError(t, await post(ofTenant, 'local'), 403, 'KEY_LIMITED', ids.own, 'a key of a tenant')
+  for (const { key } of [ofRegion, ofTenant]) {
+    const moved = await api.call('PATCH', `/v1/tenants/${ids.own}`, { body: { region: 'cloud' }, key })
+    isError(t, moved, 403, 'KEY_LIMITED', 'Field "region" must be absent', 'a move to another region')
+  }
   const into = { name: newName('copy'), plan: 'Free' }
   for (const path of [`/v1/tenants/${ids.own}/restore`, `/v1/backups/${objects[ids.own]?.backup}/restore`]) {
     const to = path.startsWith('/v1/tenants') ? { to: '2026-01-01T00:00:00Z' } : {}

@@ -3,7 +3,7 @@ import t from 'tap'
 import type { MoveJob } from '#control-plane/moves/move.ts'
 import { createMoveLedger } from '#control-plane/moves/store-ledger.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
-import { requestIsolation } from '#control-plane/tenants/store-moves.ts'
+import { requestRelocation } from '#control-plane/tenants/store-moves.ts'
 import { oldImages, startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
@@ -19,7 +19,7 @@ const cluster = {
 /** Requests the move of a tenant into a cluster. */
 async function requestCluster(id: string): Promise<MoveJob> {
   const { operation } = await plane.database.$transaction((transaction) =>
-    requestIsolation(id, 'cluster-per-tenant', undefined, {
+    requestRelocation(id, { isolation: 'cluster-per-tenant' }, undefined, {
       transaction,
       audit: () => undefined,
       at: plane.clock.now(),

@@ -6,6 +6,7 @@ import { compareObjects } from '#control-plane/backups/home-facts.ts'
 import { attemptMove } from '#control-plane/moves/attempt-move.ts'
 import { changeSql, insertSql } from '#control-plane/moves/change-sql.ts'
 import { MoveError } from '#control-plane/moves/move-error.ts'
+import { fileMove } from '#control-plane/moves/file-ends.ts'
 import { isAtDestination, isAtOrigin } from '#control-plane/moves/move.ts'
 import { readMessage, type Relation } from '#control-plane/moves/pgoutput.ts'
 import { isBefore } from '#control-plane/moves/reverse-state.ts'
@@ -128,7 +129,7 @@ t.test('reasonToEnd names what ends a reverse', async (t) => {
   const reverse = { ...job, step: 'done', attempts: 1, reverse: { until } }
   const facts = {
     reverse: { until },
-    tenant: { isDeleted: false, isolation: 'schema-per-tenant', database: 'new' } as const,
+    tenant: { isDeleted: false, regionId: 'local', isolation: 'schema-per-tenant', database: 'new' } as const,
     revert: undefined,
     isRestored: false,
   }
@@ -144,12 +145,12 @@ t.test('reasonToEnd names what ends a reverse', async (t) => {
 })
 
 t.test('A home is at an end of a move by its isolation, or by its shared database', async (t) => {
-  const shared = { isolation: 'schema-per-tenant', database: 'a' } as const
-  const own = { isolation: 'database-per-tenant' } as const
-  const cluster = { isolation: 'cluster-per-tenant' } as const
+  const region = 'local'
+  const shared = { regionId: region, isolation: 'schema-per-tenant', database: 'a' } as const
+  const own = { regionId: region, isolation: 'database-per-tenant' } as const
+  const cluster = { regionId: region, isolation: 'cluster-per-tenant' } as const
   const ends = (move: Parameters<typeof isAtOrigin>[0]) =>
     [shared, own, cluster].map((home) => [isAtOrigin(move, home), isAtDestination(move, home)])
-  const region = 'local'
   const [isNeither, isOrigin, isDestination] = [
     [false, false],
     [true, false],
@@ -162,6 +163,10 @@ t.test('A home is at an end of a move by its isolation, or by its shared databas
   t.same(ends({ region, from: 'home', to: 'home', ...exchanged }), [isNeither, isOrigin, isDestination])
   const back = { fromIsolation: 'cluster-per-tenant', toIsolation: 'schema-per-tenant' } as const
   t.same(ends({ region, from: 'home', to: 'a', ...back }), [isDestination, isNeither, isOrigin])
+  const elsewhere = { region, toRegion: 'other', from: 'a', to: 'a' }
+  t.same(ends(elsewhere), [isOrigin, isNeither, isNeither], 'databases of two regions can have one name')
+  t.equal(isAtOrigin(elsewhere, { ...shared, regionId: 'other' }), false)
+  t.equal(isAtDestination(elsewhere, { ...shared, regionId: 'other' }), true)
 })
 
 t.test('visibleIn decides as Postgres does', async (t) => {
@@ -183,6 +188,17 @@ t.test('visibleIn decides as Postgres does', async (t) => {
     { seed, numRuns: effort({ small: 200, full: 20_000 }) },
   )
   t.throws(() => visibleIn('1:2'), /Invalid snapshot/)
+})
+
+t.test('fileMove lets files stay in a store of both ends, and copies them otherwise', async (t) => {
+  const [local, bucket, another] = ['local', 'http://s3 files/', 'http://s3 files/other/']
+  t.equal(fileMove([local], [local], true), 'copied', 'each runtime has a directory of its own')
+  t.equal(fileMove([bucket], [bucket], true), 'stay')
+  t.equal(fileMove([bucket], [another], false), 'copied')
+  t.equal(fileMove([bucket], [local], true), 'copied')
+  t.equal(fileMove([bucket, local], [local], true), 'copied', 'the source can be read while it changes its store')
+  t.throws(() => fileMove([local], [bucket], true), /is not a volume/)
+  t.throws(() => fileMove([bucket, local], [bucket], false), /are being moved from one store to another/)
 })
 
 t.test('attemptMove states a failed copy in terms of the move, and no internal text', async (t) => {

@@ -254,6 +254,7 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
   })
   for (const { environment } of stack.services.slice(1, 4))
     t.match(environment, {
+      TENANTRY_REGION: input.region,
       TENANTRY_SIBLINGS: '2',
       TENANTRY_SIBLING_HOSTS: 'runtime-0:24401,runtime-1:24401,runtime-2:24401',
     })

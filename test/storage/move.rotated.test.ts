@@ -32,6 +32,9 @@ class Switch implements BlobBackend {
   get name() {
     return this.now.name
   }
+  get stores() {
+    return this.now.stores
+  }
   get lingerMilliseconds() {
     return this.now.lingerMilliseconds
   }

@@ -246,7 +246,8 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   }
 }
 
-function startService(main: string, preloads: readonly string[], environment: Record<string, string>): Service {
+/** Starts a service as a process. @param main path of its program in the project */
+export function startService(main: string, preloads: readonly string[], environment: Record<string, string>): Service {
   const child = spawn(process.execPath, [...preloads.map((file) => `--import=${file}`), join(project, main)], {
     env: { ...inheritedEnvironment, TENANTRY_HOST: '127.0.0.1', ...environment },
     stdio: ['ignore', 'pipe', 'pipe'],

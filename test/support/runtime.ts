@@ -180,6 +180,7 @@ export async function startRuntime(
     limits: { ...defaultStorageLimits, ...storageLimits },
     maxConnections: 40,
     ...{ siblings: 0, siblingHosts: [], failoverSeconds: 0, consoleFiles: developerConsole },
+    region: undefined,
     share: { number: 0, runtimes: 1 },
     memory: { bodyBytes: 512 * 2 ** 20, resultBytes: 512 * 2 ** 20 },
     ...{ allowsRollback: false, allowsAggregates: true, sendsTiming: false, ...rest },

@@ -103,6 +103,26 @@ t.test('Connections', async (t) => {
     t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
   })
 
+  t.test('Work of a tenant that is not served any more opens no connection, and leaves none', async (t) => {
+    const { connections } = open({})
+    const [{ tenantId, url, ddl_url: ddlUrl } = { tenantId: '', url: '', ddl_url: '' }] = homes
+    const logins = { tenantId, url, ddlUrl }
+    const database = new ScopedDatabase(connections, logins)
+    const running = database.query(service, 'select pg_sleep(0.2)')
+    await until(() => connections.load.open === 1, 'the connection')
+    // As the registry does when the tenant's manifest is removed.
+    Object.assign(logins, { url: '', ddlUrl: '' })
+    connections.evict(tenantId)
+    await running
+    t.same(connections.load, { open: 0, idle: 0, waiting: 0 }, 'a busy one is closed when it is released')
+    await t.rejects(database.query(service, 'select 1'), { code: 'DATABASE_UNAVAILABLE' })
+    await t.rejects(
+      database.withOwner(async () => undefined),
+      { code: 'DATABASE_UNAVAILABLE' },
+    )
+    t.same(connections.load, { open: 0, idle: 0, waiting: 0 })
+  })
+
   for (const [when, nth] of [
     ['with its login', 1],
     ['with a response', 2],

@@ -108,6 +108,13 @@ t.test('A watch sends the whole set, once each, and then what changes', async (t
   t.same(last(await follow(t, internalPaths.watchRoutes), id), last(routes, id), 'a later client gets the same')
 })
 
+t.test('A runtime of a region receives the tenants of that region only', async (t) => {
+  const { tenant_id: id } = await api.create()
+  const of = async (region: string) => ofTenant(await follow(t, `${internalPaths.watchManifests}?region=${region}`), id)
+  t.match(await of('local'), [{ type: 'put' }])
+  await t.rejects(follow(t, `${internalPaths.watchManifests}?region=nowhere`), 'an unknown region has no watch')
+})
+
 t.test('A purged tenant is removed from both watches, first from that of the runtimes', async (t) => {
   const { tenant_id: id } = await api.create()
   const { routes, manifests } = await watchBoth(t)
@@ -185,7 +192,7 @@ class MemorySource implements PublishedSource {
       dedicated: false,
       reason,
     }
-    this.entries.set(id, { tenantId: id, manifest: undefined, route })
+    this.entries.set(id, { tenantId: id, region: 'local', manifest: undefined, route })
   }
 
   async *all() {
@@ -210,7 +217,7 @@ const idOf = (nth: number) => `t_${String(nth).padStart(20, '0')}`
 
 t.test('A client that does not take a line receives nothing more, and the others do', async (t) => {
   const source = new MemorySource()
-  const { tenants: hub } = createWatches(source, noAddresses, (error) => t.fail(error.message))
+  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
   const slow: string[] = []
   const quick: string[] = []
   await hub.watch('route', (text) => {
@@ -232,7 +239,7 @@ t.test('A client that does not take a line receives nothing more, and the others
 t.test('While the database is away the known set is sent, and missed changes follow once it is back', async (t) => {
   const source = new MemorySource()
   const errors: string[] = []
-  const { tenants: hub } = createWatches(source, noAddresses, (error) => errors.push(error.message))
+  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => errors.push(error.message))
   source.put(idOf(1), 1)
   source.put(idOf(2), 1)
   const lines: string[] = []
@@ -253,7 +260,7 @@ t.test('While the database is away the known set is sent, and missed changes fol
 
 t.test('A connection that leaves too much unread is cut off, and one that reads gets everything', async (t) => {
   const source = new MemorySource()
-  const watches = createWatches(source, noAddresses, (error) => t.fail(error.message))
+  const watches = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
   await app.register(
@@ -308,7 +315,7 @@ t.test('A control plane that could not read the set yet sends no part of it', as
   const source = new MemorySource()
   source.put(idOf(1), 1)
   source.broken = true
-  const { tenants: hub } = createWatches(source, noAddresses, () => undefined)
+  const { tenants: hub } = createWatches(source, noAddresses, ['local'], () => undefined)
   await t.rejects(
     hub.watch('route', () => true),
     /are not available/,
@@ -317,4 +324,31 @@ t.test('A control plane that could not read the set yet sends no part of it', as
   const lines: string[] = []
   await hub.watch('route', (text) => lines.push(text) > 0)
   t.match(lines.join(''), new RegExp(`${idOf(1)}.*\\n.*synced`, 's'))
+})
+
+t.test('A tenant that moves to another region leaves the watch of its former one', async (t) => {
+  const source = new MemorySource()
+  const regions = ['local', 'other']
+  const { tenants: hub } = createWatches(source, noAddresses, regions, (error) => t.fail(error.message))
+  const received = new Map(regions.map((region) => [region, '']))
+  for (const region of regions)
+    await hub.watch(`manifest of ${region}`, (text) => {
+      received.set(region, `${received.get(region)}${text}`)
+      return true
+    })
+  const typesOf = (region: string) =>
+    (received.get(region) ?? '').split('\n').flatMap((text) => (text === '' ? [] : [(JSON.parse(text) as Line).type]))
+  source.put(idOf(1), 1)
+  let isFirst = true
+  for (const region of [...regions, 'local']) {
+    for (const one of regions) received.set(one, '')
+    const entry = source.entries.get(idOf(1))
+    if (entry === undefined) throw new Error('the entry is missing')
+    source.entries.set(idOf(1), { ...entry, region, manifest: { tenant_id: idOf(1) } as TenantManifest })
+    hub.onChange({ kind: 'published', subject: idOf(1) })
+    await until(() => typesOf(region).includes('put'), 'the manifest')
+    const former = regions.filter((one) => one !== region).flatMap(typesOf)
+    t.same(former, isFirst ? [] : ['remove'])
+    isFirst = false
+  }
 })

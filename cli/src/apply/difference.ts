@@ -22,7 +22,7 @@ export type Step =
   | { readonly action: 'impossible'; readonly tenant: Tenant; readonly reason: string; readonly changes: readonly [] }
 
 /** A change that `apply` makes. It moves no tenant: a move takes long, and an operator chooses when it begins. */
-type Change = Omit<TenantChange, 'isolation'>
+type Change = Omit<TenantChange, 'isolation' | 'region'>
 
 /** Returns what must be done for a declared tenant. */
 export function stepFor(declared: DeclaredTenant, tenant: Tenant | undefined): Step {
@@ -34,7 +34,11 @@ export function stepFor(declared: DeclaredTenant, tenant: Tenant | undefined): S
   }
   if (tenant.status === 'deleting')
     return impossible(tenant, `It is being deleted. Restore it with: tenantry tenants restore ${name}`)
-  if (tenant.region !== region) return impossible(tenant, `Its region is ${tenant.region}, and cannot be changed.`)
+  if (tenant.region !== region)
+    return impossible(
+      tenant,
+      `Its region is ${tenant.region}. Move it with: tenantry tenants update ${name} --region ${region}`,
+    )
   if (isolation !== undefined && tenant.isolation !== isolation)
     return impossible(
       tenant,

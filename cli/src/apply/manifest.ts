@@ -14,7 +14,7 @@ export interface DeclaredTenant {
 }
 
 type Isolation = 'schema-per-tenant' | 'database-per-tenant' | 'cluster-per-tenant'
-type Settings = Omit<TenantChange, 'name' | 'plan' | 'isolation'>
+type Settings = Omit<TenantChange, 'name' | 'plan' | 'isolation' | 'region'>
 
 const maxTenants = 10_000
 const required = ['name', 'plan', 'region'] as const

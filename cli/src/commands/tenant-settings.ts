@@ -15,7 +15,8 @@ export function addSettings(command: Command): Command {
   return command
     .option('--name <name>', 'another name')
     .option('--plan <plan>', 'another plan')
-    .option('--isolation <model>', `another isolation, alone: ${isolations.join(', ')}`)
+    .option('--isolation <model>', `another isolation, alone or with --region: ${isolations.join(', ')}`)
+    .option('--region <region>', 'another region, alone or with --isolation')
     .option('--suspend-reason <text>', `the public reason of a suspension, or ${reset}`)
     .option('--drift-policy <policy>', 'repair, report or ignore')
     .option('--pause-after <seconds>', `seconds without a request until it is paused; 0 for never, or ${reset}`)
@@ -33,6 +34,7 @@ export function readSettings(call: Call): TenantChange {
     ...given('name', call.text('name')),
     ...given('plan', call.text('plan')),
     ...given('isolation', oneOf('isolation', call.text('isolation'), isolations)),
+    ...given('region', call.text('region')),
     ...given('suspend_reason', orReset(call.text('suspendReason'))),
     ...given('drift_policy', oneOf('drift policy', call.text('driftPolicy'), driftPolicies)),
     ...given('pause_after_seconds', numberOrReset(call, 'pauseAfter')),

@@ -929,6 +929,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1196,6 +1198,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1431,6 +1435,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1471,10 +1477,12 @@ export interface paths {
                         name?: string;
                         plan?: string;
                         /**
-                         * @description Moves the tenant, while it is served. No other field may be in the request
+                         * @description Moves the tenant, while it is served. No other field than `region` may be in the request
                          * @enum {unknown}
                          */
                         isolation?: "schema-per-tenant" | "database-per-tenant" | "cluster-per-tenant";
+                        /** @description Moves the tenant there, while it is served. No other field than `isolation` may be in the request */
+                        region?: string;
                         suspended?: boolean;
                         /** @description Public; shown to the tenant's callers */
                         suspend_reason?: string | null;
@@ -1604,6 +1612,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1689,6 +1699,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1772,6 +1784,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1852,6 +1866,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -1981,6 +1997,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -2128,6 +2146,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -2275,6 +2295,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -2422,6 +2444,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -2569,6 +2593,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -2722,6 +2748,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -2874,6 +2902,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -3020,6 +3050,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -3098,6 +3130,8 @@ export interface paths {
                                 /** @description The database that the home leaves */
                                 from: string;
                                 to: string;
+                                from_region: string | null;
+                                to_region: string | null;
                                 from_isolation: string | null;
                                 to_isolation: string | null;
                                 /** @description Rows that are copied, with those of changes */
@@ -5296,6 +5330,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -5368,6 +5404,8 @@ export interface paths {
                                 /** @description The database that the home leaves */
                                 from: string;
                                 to: string;
+                                from_region: string | null;
+                                to_region: string | null;
                                 from_isolation: string | null;
                                 to_isolation: string | null;
                                 /** @description Rows that are copied, with those of changes */
@@ -6529,6 +6567,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -6836,6 +6876,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -7000,6 +7042,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -7054,6 +7098,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -7278,6 +7324,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */
@@ -7332,6 +7380,8 @@ export interface paths {
                                     /** @description The database that the home leaves */
                                     from: string;
                                     to: string;
+                                    from_region: string | null;
+                                    to_region: string | null;
                                     from_isolation: string | null;
                                     to_isolation: string | null;
                                     /** @description Rows that are copied, with those of changes */

@@ -1,7 +1,7 @@
-// The dialogs that move a tenant's home to another shared database and back, or into services of its own and out of them.
+// The dialogs that move a tenant's home to another shared database or region and back, or into services of its own and out of them.
 import { useState } from 'preact/hooks'
 import { call } from '../api/client.ts'
-import type { Operation, SharedDatabase, Tenant } from '../api/types.ts'
+import type { Operation, Region, SharedDatabase, Tenant } from '../api/types.ts'
 import { useLoad } from '../api/use-load.ts'
 import { wholeNumber } from '../format/numbers.ts'
 import { Confirm } from '../parts/confirm.tsx'
@@ -142,27 +142,42 @@ const homes: [isolation: string, text: string][] = [
   ['cluster-per-tenant', 'a cluster of its own: three members of Postgres and two runtimes'],
 ]
 
-/** Moves the tenant into services of another kind, after a confirmation. */
+/** Moves the tenant into services of another kind, or to another region, after a confirmation. */
 export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeIsolationProps) {
-  const others = homes.filter(([isolation]) => isolation !== tenant.isolation)
-  const [isolation, setIsolation] = useState(others[0]?.[0] ?? '')
+  const present = { isolation: tenant.isolation, region: tenant.region }
+  const [isolation, setIsolation] = useState(homes.find(([one]) => one !== present.isolation)?.[0] ?? '')
+  const [region, setRegion] = useState(present.region)
+  // A key that is limited to a region moves no tenant out of it.
+  const canChoose = limitOf(useSession()) === 'nothing'
+  const regions = useLoad<{ regions: Region[] }>(canChoose ? '/v1/regions' : undefined).data?.regions ?? []
+  const changes = { isolation, region }
   return (
     <Confirm
       title={`Move ${tenant.name} to other services?`}
       submit={['Start the move', 'Starting …']}
       onClose={onClose}
       onConfirm={async () => {
-        await call('PATCH', tenantPath(tenant), { body: { isolation } })
+        const changed = (['isolation', 'region'] as const).filter((field) => changes[field] !== present[field])
+        const body = Object.fromEntries(changed.map((field) => [field, changes[field]]))
+        await call('PATCH', tenantPath(tenant), { body })
         onDone()
       }}
     >
       <p>
         The tenant is served meanwhile; its requests wait for some seconds at the end. Keys, files and URL stay. SQL
-        sessions end, and the name of the database in its <code>database_url</code> can change. Services of its own that
-        it leaves are removed. You cannot revert this move.
+        sessions end, and the name of the database in its <code>database_url</code> can change. What it leaves stays for
+        as long as the move can be reverted.
       </p>
       {endsRevert && <p>The last move cannot be reverted any more.</p>}
-      <SelectField label="To" value={isolation} onInput={setIsolation} options={others} />
+      <SelectField label="To" value={isolation} onInput={setIsolation} options={homes} />
+      {regions.length > 1 && (
+        <SelectField
+          label="Region"
+          value={region}
+          onInput={setRegion}
+          options={regions.map(({ id }): [string, string] => [id, id])}
+        />
+      )}
     </Confirm>
   )
 }

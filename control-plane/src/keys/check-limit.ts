@@ -37,6 +37,7 @@ export async function checkLimit(
     case 'unlimited keys only':
       throw keyLimited(limit)
     case 'tenant':
+    case 'tenant, in its region':
     case 'tenant, with a target':
       if (!isTenantId(id) || !(await maySeeTenant(id))) throw tenantNotFound()
       return
@@ -74,6 +75,8 @@ export function checkLimitOfBody(limit: KeyLimit, access: LimitedAccess, body: u
     typeof body === 'object' && body !== null ? Object.entries(body).find(([key]) => key === name)?.[1] : undefined
   if (access === 'region in the body' && member('region') !== limit.region)
     throw new ControlError('KEY_LIMITED', `Field "region" must be "${limit.region ?? ''}", because ${why(limit)}.`)
+  if (access === 'tenant, in its region' && ![undefined, limit.region].includes(member('region') as string | undefined))
+    throw new ControlError('KEY_LIMITED', `Field "region" must be absent, because ${why(limit)}.`)
   const hasTarget = access === 'tenant, with a target' || access === 'backup, with a target'
   if (hasTarget && limit.tenantId !== undefined && member('into') !== 'same')
     throw new ControlError('KEY_LIMITED', `Field "into" must be "same", because ${why(limit)}.`)

@@ -15,6 +15,8 @@ export type LimitedAccess =
   | 'list of the region'
   /** `:id` is a tenant that the key may use. */
   | 'tenant'
+  /** `:id` is a tenant that the key may use. The body names no other region. */
+  | 'tenant, in its region'
   /** `:id` is a tenant. A key of a tenant restores only into that tenant. */
   | 'tenant, with a target'
   /** `:id` is an operation of a tenant that the key may use. */
@@ -54,8 +56,9 @@ export const limitedAccess: Readonly<Record<string, LimitedAccess>> = {
 
   'POST /v1/tenants': 'region in the body',
   'GET /v1/tenants': 'list',
+  'PATCH /v1/tenants/:id': 'tenant, in its region',
   ...ofTenant({
-    '': ['GET', 'PATCH', 'DELETE'],
+    '': ['GET', 'DELETE'],
     '/keys/rotate': ['POST'],
     '/database-password/rotate': ['POST'],
     '/service-passwords/rotate': ['POST'],

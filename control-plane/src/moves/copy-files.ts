@@ -5,6 +5,7 @@ import type { StoredFile } from '../backups/index.ts'
 import { identifier } from '../platform/identifiers.ts'
 import { Pace } from '../platform/pace.ts'
 import type { MoveDeps } from './move-deps.ts'
+import type { MoveJob } from './move.ts'
 
 /** Files to copy. */
 export interface FilesToCopy {
@@ -75,4 +76,18 @@ export class FileCopy {
     this.#hasStore = true
     return lacking.reduce((sum, { size }) => sum + size, 0)
   }
+}
+
+/**
+ * Opens the copy of the files of a move; undefined if they stay where they are.
+ * @param present IDs of files that the destination has, and maybe more; absent if it has none
+ */
+export async function filesToCopy(
+  { files }: MoveJob,
+  { files: transfer }: { files: FileTransfer | undefined },
+  deps: Pick<MoveDeps, 'bytesPerSecond' | 'clock'>,
+  signal: AbortSignal,
+  present?: readonly string[],
+): Promise<FileCopy | undefined> {
+  return transfer === undefined || files === 'stay' ? undefined : FileCopy.open(transfer, deps, signal, present)
 }

@@ -7,6 +7,7 @@ import { inFiles, type FilesLocation, type RuntimeFiles, type StoredFile } from 
 import { paced } from '../platform/pace.ts'
 import type { FileTransfer } from './copy-files.ts'
 import { MoveError } from './move-error.ts'
+import { claimSameStore, fileDiffers, writeCopy } from './write-copy.ts'
 
 const readStoreId = 'if [ -e "$TENANTRY_DATA/blobs/$1/store" ]; then cat "$TENANTRY_DATA/blobs/$1/store"; fi'
 /** Packs the files whose names are on standard input. `$1` is the tenant's ID. */
@@ -35,8 +36,7 @@ export function filesIntoRuntimes({ source, target, tenantId }: Ends): FileTrans
     },
 
     async add({ files, storeId, mayExist, pace }, signal) {
-      if (storeId !== undefined && (await target.claimStore(storeId, signal)) !== storeId)
-        throw new MoveError('The runtimes that tenants share have another store of the tenant.')
+      await claimSameStore(target, storeId, signal)
       if (files.length === 0) return
       const archive = Readable.from(inFiles(source)(script(packing), { input: namesOf(files), signal }), {
         objectMode: false,
@@ -51,8 +51,8 @@ export function filesIntoRuntimes({ source, target, tenantId }: Ends): FileTrans
             throw new MoveError('The archive of files has other ones than the home.')
           const content = paced(entry as unknown as AsyncIterable<Uint8Array>, pace)
           const present = mayExist ? await target.hashOf(file, signal) : undefined
-          if (present === undefined) await writeFile(file, content, target, signal)
-          else if (present !== (await hashOf(content))) throw differs(file)
+          if (present === undefined) await writeCopy(file, content, target, signal)
+          else if (present !== (await hashOf(content))) throw fileDiffers(file)
           entry.resume()
         }
       } finally {
@@ -72,34 +72,8 @@ async function* namesOf(files: readonly StoredFile[]): AsyncGenerator<Uint8Array
   for (const file of files) yield Buffer.from(`${nameOf(file)}\n`)
 }
 
-/** Writes a file, and compares what was written with what was read. @throws MoveError, BackupError */
-async function writeFile(
-  file: StoredFile,
-  content: AsyncIterable<Uint8Array>,
-  target: Ends['target'],
-  signal: AbortSignal,
-): Promise<void> {
-  const hash = createHash('sha256')
-  const written = await target.write(file.id, hashed(content, hash), signal)
-  if (written.size !== file.size || written.sha256 !== hash.digest('hex')) throw differs(file)
-}
-
-function differs({ id }: StoredFile): MoveError {
-  return new MoveError(`The content of the file ${id} differs in the copy.`)
-}
-
 async function hashOf(content: AsyncIterable<Uint8Array>): Promise<string> {
   const hash = createHash('sha256')
   for await (const chunk of content) hash.update(chunk)
   return hash.digest('hex')
-}
-
-async function* hashed(
-  content: AsyncIterable<Uint8Array>,
-  hash: ReturnType<typeof createHash>,
-): AsyncGenerator<Uint8Array, undefined> {
-  for await (const chunk of content) {
-    hash.update(chunk)
-    yield chunk
-  }
 }

@@ -17,7 +17,7 @@ import {
   renameSql,
   takeLeaseSql,
 } from './move-sql.ts'
-import { namesOf, type MoveJob, type Stream } from './move.ts'
+import { namesOf, regionAfter, type MoveJob, type Stream } from './move.ts'
 import type { Locations } from './locations.ts'
 import { releaseLease } from './release-lease.ts'
 import { beginAtSql } from './reverse-state.ts'
@@ -146,7 +146,8 @@ async function runningFunctions(client: pg.Client, tenantId: string): Promise<nu
 }
 
 async function untilGatewaysHold({ tenantId, job }: Switch, deps: MoveDeps, signal: AbortSignal): Promise<void> {
-  const region = deps.regions.get(job.region)
+  const regions = [job.region, regionAfter(job)].flatMap((id) => deps.regions.get(id) ?? [])
+  const gateways = new Set(regions.flatMap(({ config }) => config.gateway_internal_urls))
   const bounded = AbortSignal.any([signal, deps.clock.timeout(gatewayMilliseconds)])
   const holds = async (url: string) => {
     while (!bounded.aborted) {
@@ -155,7 +156,7 @@ async function untilGatewaysHold({ tenantId, job }: Switch, deps: MoveDeps, sign
       await deps.clock.sleep(pollMilliseconds, bounded).catch(() => undefined)
     }
   }
-  await Promise.all((region?.config.gateway_internal_urls ?? []).map(holds))
+  await Promise.all([...gateways].map(holds))
   signal.throwIfAborted()
 }
 

@@ -11,7 +11,7 @@ import { completeOrRevert, locationsOf, moveHome } from './run-move.ts'
 import { runReverse } from './run-reverse.ts'
 import { createMoveLedger } from './store-ledger.ts'
 import { createReverseLedger } from './store-reverses.ts'
-import { sharedServer } from './locations.ts'
+import { sharedServers } from './locations.ts'
 import { whileLinked } from './watch-link.ts'
 
 const pollMilliseconds = 1_000
@@ -97,7 +97,7 @@ async function carryOut(job: MoveJob, deps: MoveDeps, lost: AbortSignal): Promis
     // Nothing of this move exists yet, but the old home of the last one may.
     if (job.attempts === 0 && !(await endLastReverse(job, deps, signal))) return
     const { outcome, reason, isRetried } = await whileLinked(
-      sharedServer(locationsOf(deps, job)),
+      sharedServers(locationsOf(deps, job)),
       clock,
       signal,
       attempt,

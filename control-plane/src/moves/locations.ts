@@ -14,7 +14,8 @@ export interface Locations {
   target: MoveLocation
 }
 
-/** Returns the Postgres server of a move that tenants share, which a network reaches; undefined if both ends are the tenant's own. */
-export function sharedServer({ source, target }: Locations): PostgresUrl | undefined {
-  return [source, target].find(({ socket }) => socket === undefined)?.postgresUrl
+/** Returns the Postgres servers of a move that tenants share, which a network reaches. */
+export function sharedServers({ source, target }: Locations): readonly PostgresUrl[] {
+  const shared = [source, target].filter(({ socket }) => socket === undefined)
+  return [...new Set(shared.map(({ postgresUrl }) => postgresUrl))]
 }

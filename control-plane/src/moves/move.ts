@@ -1,4 +1,4 @@
-// A move of a home between two databases of a region, as its operation stores it, and its phases. Pure.
+// A move of a home between two databases, as its operation stores it, and its phases. Pure.
 import { Type, type Static } from 'typebox'
 import { isolationModels, type Isolation, type OwnIsolation } from '../stacks/index.ts'
 
@@ -23,12 +23,16 @@ const Reverse = Type.Object({
 /** The column `move` of an operation. */
 export const MoveColumn = Type.Object({
   region: Type.String(),
+  /** The region after a move to another one. */
+  toRegion: Type.Optional(Type.String()),
   from: Type.String(),
   to: Type.String(),
   /** The isolation model that the tenant has before a move to another one. */
   fromIsolation: Type.Optional(Type.Enum(isolationModels)),
   /** The isolation model that the tenant has after the move; absent: the one that it has. */
   toIsolation: Type.Optional(Type.Enum(isolationModels)),
+  /** Whether the files stay in a store of both ends, or are copied. Absent: nothing was copied yet, or the ends share runtimes. */
+  files: Type.Optional(Type.Enum(['stay', 'copied'])),
   identities: Type.Optional(Type.Array(Identity)),
   /** Replica identities of the new home, which are other ones as long as changes flow back from it. */
   newIdentities: Type.Optional(Type.Array(Identity)),
@@ -45,22 +49,34 @@ export const MoveColumn = Type.Object({
   settled: Type.Optional(Type.Boolean()),
 })
 type MoveColumn = Static<typeof MoveColumn>
+export type FileMove = NonNullable<MoveColumn['files']>
 
-/** The isolation of a tenant, and the database of its home. */
+/** The region and the isolation of a tenant, and the database of its home. */
 export interface HomeLocation {
+  regionId: string
   isolation: Isolation
   /** The shared database; undefined for a home of the tenant's own. */
   database?: string | undefined
 }
 
 /** Whether a home is where a move brings it from. */
-export function isAtOrigin({ from, fromIsolation }: MoveColumn, home: HomeLocation): boolean {
-  return isAt(from, fromIsolation, home)
+export function isAtOrigin({ region, from, fromIsolation }: MoveColumn, home: HomeLocation): boolean {
+  return home.regionId === region && isAt(from, fromIsolation, home)
 }
 
 /** Whether a home is where a move brings it. */
-export function isAtDestination({ to, toIsolation }: MoveColumn, home: HomeLocation): boolean {
-  return isAt(to, toIsolation, home)
+export function isAtDestination(move: MoveColumn, home: HomeLocation): boolean {
+  return home.regionId === regionAfter(move) && isAt(move.to, move.toIsolation, home)
+}
+
+/** Returns the ID of the region to which a move leads. */
+export function regionAfter({ region, toRegion = region }: Pick<MoveColumn, 'region' | 'toRegion'>): string {
+  return toRegion
+}
+
+/** Whether the home leaves its Postgres server and its runtimes. Otherwise it moves between two databases of one server. */
+export function changesServer({ fromIsolation, toIsolation, toRegion }: MoveColumn): boolean {
+  return isOwn(fromIsolation) || isOwn(toIsolation) || toRegion !== undefined
 }
 
 function isAt(database: string, isolation: Isolation | undefined, home: HomeLocation): boolean {

@@ -20,9 +20,9 @@ interface OwnModels {
 /** Returns the services that the tenant gets in addition to its present ones. */
 export function otherDestination(job: MoveJob, { from, to }: OwnModels, deps: MoveDeps): Destination {
   const { tenantId: id } = job
-  const own = ownHomeOf(job, to, deps)
+  const own = ownHomeOf(job.region, job, to, deps)
   const { region, location, home } = own
-  const { files: present } = ownHomeOf(job, from, deps)
+  const { files: present } = ownHomeOf(job.region, job, from, deps)
   return {
     location,
     files: undefined,
@@ -54,7 +54,7 @@ export function otherDestination(job: MoveJob, { from, to }: OwnModels, deps: Mo
 
 /** Returns the services that the tenant leaves. */
 export function otherOrigin(job: MoveJob, { from }: OwnModels, deps: MoveDeps): Origin {
-  const own = ownHomeOf(job, from, deps)
+  const own = ownHomeOf(job.region, job, from, deps)
   return {
     location: own.location,
     isRemoved: async (signal) => !(await own.location.isPresent(signal)),
@@ -76,6 +76,6 @@ async function removeServices(
 ): Promise<void> {
   const { ledger, epoch } = deps
   await ledger.endServices(job, isolation, epoch)
-  await ownHomeOf(job, isolation, deps).region.removeServices(job.tenantId, isolation, signal)
+  await ownHomeOf(job.region, job, isolation, deps).region.removeServices(job.tenantId, isolation, signal)
   await ledger.dropServices(job, isolation, epoch)
 }

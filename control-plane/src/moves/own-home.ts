@@ -10,9 +10,6 @@ import { MoveError } from './move-error.ts'
 import { regionOf } from './move-regions.ts'
 import type { MoveJob } from './move.ts'
 
-const otherStore =
-  'The files of the region are in a store that all of its runtimes share, so that they cannot be moved.'
-
 /** A tenant's own Postgres and runtimes. */
 export interface OwnHome {
   region: Region
@@ -22,12 +19,19 @@ export interface OwnHome {
   location: MoveLocation
 }
 
-/** Returns a tenant's own services, which need not exist. @throws MoveError if the region has no engine for services */
-export function ownHomeOf(job: MoveJob, isolation: OwnIsolation, deps: Pick<MoveDeps, 'regions'>): OwnHome {
-  const { tenantId: id } = job
-  const region = regionOf(job, deps)
+/**
+ * Returns a tenant's own services in a region, which need not exist.
+ * @throws MoveError if the region has no engine for services
+ */
+export function ownHomeOf(
+  regionId: string,
+  { tenantId: id }: Pick<MoveJob, 'tenantId'>,
+  isolation: OwnIsolation,
+  deps: Pick<MoveDeps, 'regions'>,
+): OwnHome {
+  const region = regionOf(regionId, deps)
   const { engine } = region
-  if (engine === undefined) throw new MoveError(`The region "${job.region}" has no engine for services.`)
+  if (engine === undefined) throw new MoveError(`The region "${regionId}" has no engine for services.`)
   const { postgres, runtime } = componentServices(isolation)
   const serviceNow = (signal: AbortSignal) => region.primaryService({ id, isolation }, signal)
   const server = currentServer({ engine, stack: id, database: dedicatedDatabase, serviceNow })
@@ -55,14 +59,6 @@ export async function closeOwnHome(
   signal: AbortSignal,
 ): Promise<void> {
   if (await location.isPresent(signal)) await home.endSessions(tenantId)
-}
-
-/** Rejects runtimes whose files are not on their volume. @throws MoveError */
-export async function rejectOtherStore({ engine, files }: OwnHome, signal: AbortSignal): Promise<void> {
-  const [service] = files.filesServices
-  const script = '[ -z "$TENANTRY_STORAGE_BACKEND" ] || [ "$TENANTRY_STORAGE_BACKEND" = local ]'
-  const { code } = await engine.exec(files.stack, service, ['bash', '-c', script], { signal })
-  if (code !== 0) throw new MoveError(otherStore)
 }
 
 /** Rejects a Postgres that does not accept sessions. @throws MoveError, temporary; EngineError */

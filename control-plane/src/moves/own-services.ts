@@ -4,14 +4,13 @@ import { createRoles } from '../backups/index.ts'
 import { startServices, type Region, type Snapshot } from '../reconcile/index.ts'
 import { componentServices, type OwnIsolation } from '../stacks/index.ts'
 import type { Destination } from './destination.ts'
-import { filesIntoVolume } from './files-into-volume.ts'
+import { chooseFiles, sharedFiles, transferBetween, whileFilesStay, type FileEnd } from './file-ends.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { dropSlotSql } from './move-sql.ts'
-import type { MoveJob, Stream } from './move.ts'
+import { regionAfter, type MoveJob, type Stream } from './move.ts'
 import type { Origin } from './origin.ts'
-import { closeOwnHome, ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
-import { sharedRuntimesOf } from './move-regions.ts'
+import { closeOwnHome, ownHomeOf, type OwnHome } from './own-home.ts'
 import { openLogins } from './open-logins.ts'
 
 const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres'] as const
@@ -19,19 +18,20 @@ const psql = ['psql', '-X', '-q', '-v', 'ON_ERROR_STOP=1', '-U', 'postgres'] as 
 /** Returns new services of the tenant's own. */
 export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps): Destination {
   const { tenantId: id } = job
-  const own = ownHomeOf(job, isolation, deps)
+  const own = ownHomeOf(regionAfter(job), job, isolation, deps)
   const { region, location } = own
-  const shared = deps.runtimeFiles(sharedRuntimesOf(job, deps), id)
+  const source = sharedFiles(job.region, id, deps)
+  const target: FileEnd = { isOwn: true, location: own.files }
   return {
     location,
-    files: filesIntoVolume(shared, own.files, id),
-    whileHeld: (signal, work) => shared.whileHeld(signal, work),
+    files: transferBetween(source, target, id),
+    whileHeld: (signal, work) => whileFilesStay(source, id, deps, signal, work),
 
     async prepare(signal) {
       const tenant = await deps.tenant(id)
       if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')
       await startFor(tenant, isolation, region, deps, signal)
-      await rejectOtherStore(own, signal)
+      await chooseFiles(job, source, target, deps, signal)
       await createRoles(tenant, own, signal)
     },
 
@@ -51,7 +51,7 @@ export function ownDestination(job: MoveJob, isolation: OwnIsolation, deps: Move
 /** Returns the tenant's own services as those that it leaves. */
 export function ownOrigin(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps): Origin {
   const { tenantId: id } = job
-  const own = ownHomeOf(job, isolation, deps)
+  const own = ownHomeOf(job.region, job, isolation, deps)
   const remove = async (signal: AbortSignal) => {
     await removeServices(job, isolation, own, signal)
     await deps.ledger.releaseServices(job, deps.epoch)
@@ -82,7 +82,14 @@ async function startFor(
   deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const wanted = { ...tenant, isolation, database: undefined, homeVersion: undefined, operation: undefined }
+  const wanted = {
+    ...tenant,
+    regionId: region.config.id,
+    isolation,
+    database: undefined,
+    homeVersion: undefined,
+    operation: undefined,
+  }
   await startServices(wanted, { ...deps, store: deps.services, region }, signal)
 }
 

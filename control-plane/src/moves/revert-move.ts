@@ -2,7 +2,7 @@
 import { asReader, BackupError, readHomeObjects, type HomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
 import { destinationOf, originOf } from './choose-ends.ts'
-import { FileCopy } from './copy-files.ts'
+import { filesToCopy } from './copy-files.ts'
 import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
@@ -67,7 +67,7 @@ export async function revertMove(job: MoveJob, deps: MoveDeps, signal: AbortSign
     return false
   }
   const present = await readOldFiles(locations.target, tenantId, signal)
-  const files = destination.files && (await FileCopy.open(destination.files, deps, signal, present))
+  const files = await filesToCopy(job, destination, deps, signal, present)
   const stream = streamOf(tenantId, 'reverse')
   await destination.whileHeld(signal, (held) =>
     switchHome({ job, locations, objects, stream, copied, files, prepare }, deps, held),

@@ -3,7 +3,7 @@ import { asAdmin, asReader, readHomeObjects } from '../backups/index.ts'
 import { replacedSchema } from '../homes/index.ts'
 import { isState } from '../platform/sql-state.ts'
 import { Pace } from '../platform/pace.ts'
-import { FileCopy } from './copy-files.ts'
+import { filesToCopy, type FileCopy } from './copy-files.ts'
 import { copyHome, withSlot } from './copy-home.ts'
 import { destinationOf, originOf } from './choose-ends.ts'
 import type { MoveDeps } from './move-deps.ts'
@@ -63,7 +63,7 @@ export async function moveHome(job: MoveJob, deps: MoveDeps, signal: AbortSignal
   const destination = destinationOf(job, deps)
   await destination.prepare(signal)
   await failpoint('move.prepared')
-  const files = destination.files && (await FileCopy.open(destination.files, deps, signal))
+  const files = await filesToCopy(job, destination, deps, signal)
   const copy = (either: AbortSignal) => copyAndSwitch(job, locations, files, deps, either)
   await destination.whileHeld(signal, copy)
 }

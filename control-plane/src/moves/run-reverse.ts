@@ -17,7 +17,7 @@ import { completeOrContinue, currentObjects, revertMove } from './revert-move.ts
 import { rejectStopped } from './reject-stopped.ts'
 import { reasonToEnd, revertedReason } from './reverse.ts'
 import { locationsOf } from './run-move.ts'
-import { sharedServer } from './locations.ts'
+import { sharedServers } from './locations.ts'
 import { withSessions } from './sessions.ts'
 import { whileLinked } from './watch-link.ts'
 
@@ -41,12 +41,11 @@ export async function runReverse(job: ReverseJob, deps: MoveDeps, lost: AbortSig
       const reason = reasonToEnd(facts, job, clock.now())
       isEnding = facts.revert === undefined && reason !== undefined
       const { revert: wanted } = facts
-      const postgresUrl = sharedServer(locationsOf(deps, job))
-      if (wanted !== undefined)
-        await whileLinked(postgresUrl, clock, lost, (linked) => revert(wanted, job, deps, linked))
-      else if (reason === undefined) await whileLinked(postgresUrl, clock, lost, (linked) => follow(job, deps, linked))
+      const servers = sharedServers(locationsOf(deps, job))
+      if (wanted !== undefined) await whileLinked(servers, clock, lost, (linked) => revert(wanted, job, deps, linked))
+      else if (reason === undefined) await whileLinked(servers, clock, lost, (linked) => follow(job, deps, linked))
       else if (await reverses.end(job, reason, epoch)) {
-        await whileLinked(postgresUrl, clock, lost, (linked) => removeOldHome(job, reason, deps, linked))
+        await whileLinked(servers, clock, lost, (linked) => removeOldHome(job, reason, deps, linked))
         log.info({ ...details, reason }, 'The old home of a move was removed.')
       }
     } catch (error) {

@@ -1,7 +1,7 @@
 // Serves a tenant from its new home, after the switch. Every call may be repeated at any point.
 import { knownStructure } from '../reconcile/index.ts'
 import type { MoveDeps } from './move-deps.ts'
-import type { MoveJob } from './move.ts'
+import { regionAfter, type MoveJob } from './move.ts'
 
 const renewMilliseconds = 10_000
 const pollMilliseconds = 20
@@ -34,6 +34,6 @@ async function untilRenewed(job: MoveJob, generation: number, deps: MoveDeps, si
       await clock.sleep(pollMilliseconds, bounded).catch(() => undefined)
     }
   }
-  await Promise.all((regions.get(job.region)?.runtimeUrls(tenant) ?? []).map(renewed))
+  await Promise.all((regions.get(regionAfter(job))?.runtimeUrls(tenant) ?? []).map(renewed))
   signal.throwIfAborted()
 }

@@ -1,17 +1,17 @@
-// A shared database of the region as an end of a move. The roles of a home exist on the whole server.
-import { asAdmin, createRoles, whileHeld, type SharedLocation } from '../backups/index.ts'
-import { replacedSchema } from '../homes/index.ts'
+// A shared database of a region as an end of a move. The roles of a home exist on the whole server.
+import { asAdmin, createRoles, type SharedLocation } from '../backups/index.ts'
+import { replacedSchema, type HomeServer } from '../homes/index.ts'
 import { superuserOf } from '../regions/index.ts'
 import type { Destination } from './destination.ts'
-import { filesIntoRuntimes } from './files-into-runtimes.ts'
+import { chooseFiles, sharedFiles, transferBetween, whileFilesStay, type FileEnd } from './file-ends.ts'
 import type { MoveLocation } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { regionOf, sharedRuntimesOf } from './move-regions.ts'
-import { isOwn, type MoveJob } from './move.ts'
+import { changesServer, isOwn, regionAfter, type MoveJob } from './move.ts'
 import { openLogins } from './open-logins.ts'
 import type { Origin } from './origin.ts'
-import { ownHomeOf, rejectOtherStore, type OwnHome } from './own-home.ts'
+import { ownHomeOf } from './own-home.ts'
 
 const unknownMilliseconds = 10_000
 const pollMilliseconds = 50
@@ -20,50 +20,56 @@ const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
 
 /** Returns the database to which a move leads. */
 export function sharedDestination(job: MoveJob, deps: MoveDeps): Destination {
-  const { fromIsolation: from } = job
-  return isOwn(from) ? firstDatabase(job, ownHomeOf(job, from, deps), deps) : otherDatabase(job, deps)
+  return changesServer(job) ? otherServer(job, deps) : otherDatabase(job, deps)
 }
 
 /** The destination of a home of the same server. */
 function otherDatabase(job: MoveJob, deps: MoveDeps): Destination {
-  const { tenantId, to } = job
-  const location = sharedLocation(job, to, deps)
+  const { tenantId, region, to } = job
+  const location = sharedLocation(region, to, deps)
+  const home = homeIn(region, job, to, deps)
   return {
     location,
     files: undefined,
     whileHeld: (signal, work) => work(signal),
-    prepare: () => homeIn(job, to, deps).prepare(() => undefined),
+    prepare: () => home.prepare(() => undefined),
     // The logins are those of the home that the tenant has.
     openLogins: () => Promise.resolve(),
     removeSlot: () => Promise.resolve(),
     async removeCopy(removeFollowing, signal) {
       await removeFollowing()
-      if (await location.isPresent(signal)) await homeIn(job, to, deps).dropSchema(tenantId, progress(signal))
+      if (await location.isPresent(signal)) await home.dropSchema(tenantId, progress(signal))
     },
     removeUnserved: () => Promise.resolve(),
   }
 }
 
-/** The destination of a home that was the tenant's own. */
-function firstDatabase(job: MoveJob, own: OwnHome, deps: MoveDeps): Destination {
-  const { tenantId, to } = job
-  const location = sharedLocation(job, to, deps)
-  const urls = sharedRuntimesOf(job, deps)
+/** The destination of a home that was the tenant's own, or in another region. */
+function otherServer(job: MoveJob, deps: MoveDeps): Destination {
+  const { tenantId, region, fromIsolation: from, to } = job
+  const regionId = regionAfter(job)
+  const location = sharedLocation(regionId, to, deps)
+  const home = homeIn(regionId, job, to, deps)
+  const source: FileEnd = isOwn(from)
+    ? { isOwn: true, location: ownHomeOf(region, job, from, deps).files }
+    : sharedFiles(region, tenantId, deps)
+  const target = sharedFiles(regionId, tenantId, deps)
   const remove = async (signal: AbortSignal) => {
-    if (await location.isPresent(signal)) await homeIn(job, to, deps).drop(tenantId, progress(signal))
-    await removeSharedFiles(urls, tenantId, deps, signal)
+    if (await location.isPresent(signal)) await dropHome(home, tenantId, signal)
+    // Before files are copied, the runtimes may have the same store as those that serve the tenant.
+    if (job.files === 'copied') await removeSharedFiles(regionId, tenantId, deps, signal)
   }
   return {
     location,
-    files: filesIntoRuntimes({ source: own.files, target: deps.runtimeFiles(urls, tenantId), tenantId }),
-    whileHeld: (signal, work) => whileHeld(own.files, tenantId, deps.clock, signal, work),
+    files: transferBetween(source, target, tenantId),
+    whileHeld: (signal, work) => whileFilesStay(source, tenantId, deps, signal, work),
     async prepare(signal) {
       const tenant = await deps.tenant(tenantId)
       if (tenant === undefined) throw new MoveError('The tenant does not exist any more.')
-      await rejectOtherStore(own, signal)
-      await createRoles(tenant, { location, home: homeIn(job, to, deps) }, signal)
+      await chooseFiles(job, source, target, deps, signal)
+      await createRoles(tenant, { location, home }, signal)
     },
-    openLogins: () => openLogins(homeIn(job, to, deps), tenantId, deps),
+    openLogins: () => openLogins(home, tenantId, deps),
     removeSlot: () => Promise.resolve(),
     async removeCopy(removeFollowing, signal) {
       await removeFollowing()
@@ -78,16 +84,15 @@ function firstDatabase(job: MoveJob, own: OwnHome, deps: MoveDeps): Destination 
 
 /** Returns the database that a home leaves. */
 export function sharedOrigin(job: MoveJob, deps: MoveDeps): Origin {
-  const { tenantId, from } = job
-  const urls = sharedRuntimesOf(job, deps)
-  const home = homeIn(job, from, deps)
+  const { tenantId, region, from } = job
+  const home = homeIn(region, job, from, deps)
   const origin = {
-    location: sharedLocation(job, from, deps),
+    location: sharedLocation(region, from, deps),
     isRemoved: () => Promise.resolve(false),
     removeSlot: () => Promise.resolve(),
     ensureRunning: () => Promise.resolve(),
   }
-  if (!isOwn(job.toIsolation))
+  if (!changesServer(job))
     return {
       ...origin,
       removeRemains: (signal) => home.dropSchema(replacedSchema(tenantId), progress(signal)),
@@ -96,21 +101,21 @@ export function sharedOrigin(job: MoveJob, deps: MoveDeps): Origin {
       removeRetained: (signal) => home.dropSchema(tenantId, progress(signal)),
     }
   const remove = async (signal: AbortSignal) => {
-    await removeSharedFiles(urls, tenantId, deps, signal)
-    await home.drop(tenantId, progress(signal))
+    if (job.files !== 'stay') await removeSharedFiles(region, tenantId, deps, signal)
+    await dropHome(home, tenantId, signal)
   }
   return { ...origin, removeRemains: remove, close: () => home.endSessions(tenantId), removeRetained: remove }
 }
 
-/** Returns a shared database of the move's region. */
-function sharedLocation(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>): MoveLocation {
-  const location = { postgresUrl: superuserOf(regionOf(job, deps).config), database }
+/** Returns a shared database of a region. */
+function sharedLocation(regionId: string, database: string, deps: Pick<MoveDeps, 'regions'>): MoveLocation {
+  const location = { postgresUrl: superuserOf(regionOf(regionId, deps).config), database }
   return { ...location, isPresent: (signal) => isPresent(location, signal) }
 }
 
-/** Returns the server of the homes in a shared database of the move's region. */
-function homeIn(job: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>) {
-  return regionOf(job, deps).home({ id: job.tenantId, isolation: 'schema-per-tenant', database })
+/** Returns the server of the homes in a shared database of a region. */
+function homeIn(regionId: string, { tenantId: id }: MoveJob, database: string, deps: Pick<MoveDeps, 'regions'>) {
+  return regionOf(regionId, deps).home({ id, isolation: 'schema-per-tenant', database })
 }
 
 /** Whether the database exists. It accepts no connections, and has never had a home, while its creation is not complete. */
@@ -121,15 +126,22 @@ async function isPresent({ postgresUrl, database }: SharedLocation, signal: Abor
   return rows.length > 0
 }
 
-/** Removes the tenant's files from the shared runtimes, which do not serve it. */
+/** Removes a home with its roles. A session that stayed would have none, also in a later home of the tenant. */
+async function dropHome(home: HomeServer, tenantId: string, signal: AbortSignal): Promise<void> {
+  await home.endSessions(tenantId)
+  await home.drop(tenantId, progress(signal))
+}
+
+/** Removes the tenant's files from the shared runtimes of a region, which do not serve it. */
 async function removeSharedFiles(
-  urls: readonly string[],
+  regionId: string,
   tenantId: string,
-  { probe, clock }: MoveDeps,
+  deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<void> {
+  const { probe, clock } = deps
   const bounded = AbortSignal.any([signal, clock.timeout(unknownMilliseconds)])
-  for (const url of urls) {
+  for (const url of sharedRuntimesOf(regionId, tenantId, deps)) {
     while ((await probe.tenantHealth(url, tenantId, bounded)) !== undefined)
       await clock.sleep(pollMilliseconds, bounded)
     await probe.removeData(url, tenantId, signal)

@@ -10,6 +10,8 @@ import {
   isOwn,
   isWanted,
   MoveColumn,
+  regionAfter,
+  type FileMove,
   type HomeLocation,
   type Identity,
   type MoveJob,
@@ -39,25 +41,29 @@ export function toJobs({ id: operationId, tenant_id: tenantId, state, step, atte
 
 /** Returns the location of a tenant's home. */
 export function homeLocation({
+  regionId,
   isolation,
   sharedDatabase,
 }: {
+  regionId: string
   isolation: string
   sharedDatabase: { name: string } | null
 }) {
   // A check constraint limits the column to its values.
-  return { isolation: isolation as Isolation, database: sharedDatabase?.name } satisfies HomeLocation
+  return { regionId, isolation: isolation as Isolation, database: sharedDatabase?.name } satisfies HomeLocation
 }
 
 /** Returns the columns of a tenant after a move; undefined if the database does not exist any more. */
 async function locationAfter(
   transaction: Transaction,
-  { region: regionId, to: name, toIsolation: isolation }: MoveJob,
-): Promise<{ isolation?: Isolation; sharedDatabaseId: string | null } | undefined> {
-  if (isOwn(isolation)) return { isolation, sharedDatabaseId: null }
+  move: MoveJob,
+): Promise<{ regionId: string; isolation?: Isolation; sharedDatabaseId: string | null } | undefined> {
+  const { to: name, toIsolation: isolation } = move
+  const regionId = regionAfter(move)
+  if (isOwn(isolation)) return { regionId, isolation, sharedDatabaseId: null }
   const found = await transaction.sharedDatabase.findUnique({ where: { regionId_name: { regionId, name } } })
   if (found === null) return undefined
-  return { ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
+  return { regionId, ...(isolation === undefined ? {} : { isolation }), sharedDatabaseId: found.id }
 }
 
 /** Returns the columns of a tenant that has services of this model as well, and is to be served by them. */
@@ -134,6 +140,13 @@ export function createMoveLedger(database: Database, now: () => Date) {
         await recordChange(transaction, 'observed', job.tenantId)
       }),
 
+    /** Records how the files get to the destination, before one is copied. */
+    recordFiles: (job: MoveJob, files: FileMove, epoch: bigint): Promise<void> =>
+      write(job, epoch, async (transaction) => {
+        await requireWanted(transaction, job)
+        await merge(transaction, job, { files })
+      }),
+
     /** Records which replica identities the move changes, before it does. */
     recordIdentities: (job: MoveJob, identities: readonly Identity[], epoch: bigint): Promise<void> =>
       write(job, epoch, async (transaction) => {
@@ -168,11 +181,13 @@ export function createMoveLedger(database: Database, now: () => Date) {
     recordSwitched: (job: MoveJob, epoch: bigint): Promise<number | undefined> =>
       write(job, epoch, async (transaction) => {
         const target = await locationAfter(transaction, job)
-        const tenant = await transaction.tenant.findUnique({ where: { id: job.tenantId } })
+        const tenant = await transaction.tenant.findUnique({
+          where: { id: job.tenantId },
+          include: { sharedDatabase: true },
+        })
         if (target === undefined || tenant === null) return undefined
         const { isolation = tenant.isolation } = target
-        if (tenant.sharedDatabaseId === target.sharedDatabaseId && tenant.isolation === isolation)
-          return tenant.generation
+        if (isAtDestination(job, homeLocation(tenant))) return tenant.generation
         await transaction.operation.updateMany({
           where: { id: job.operationId, state: { in: open } },
           data: { state: 'running', step: 'switch' satisfies Phase },

@@ -11,17 +11,26 @@ const probeMilliseconds = 3_000
 const silentMilliseconds = 15_000
 
 /**
- * Calls `work` with a signal that aborts as `signal` does, and after 15 s in which the server has not responded.
- * @param server a server that a network reaches; undefined: none
+ * Calls `work` with a signal that aborts as `signal` does, and after 15 s in which one of the servers has not responded.
+ * @param servers servers that a network reaches
  * @throws MoveError, temporary, after such a time
  */
-export async function whileLinked<T>(
-  server: PostgresUrl | undefined,
+export function whileLinked<T>(
+  [server, ...others]: readonly PostgresUrl[],
   clock: Clock,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (server === undefined) return work(signal)
+  return whileResponding(server, clock, signal, (linked) => whileLinked(others, clock, linked, work))
+}
+
+async function whileResponding<T>(
+  server: PostgresUrl,
+  clock: Clock,
+  signal: AbortSignal,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
   const silent = new AbortController()
   let responded = clock.now().getTime()
   let isProbing = false

@@ -19,8 +19,8 @@ export interface SqlLoginServer {
 export interface SqlLoginStore {
   /** Returns the tenants of a region whose SQL login must be closed. */
   closedLogins(regionId: string): Promise<ReadonlySet<string>>
-  /** Returns those of the tenants whose SQL login must be open. */
-  openLogins(tenantIds: readonly string[]): Promise<readonly string[]>
+  /** Returns those of the tenants whose SQL login must be open in a region. */
+  openLogins(regionId: string, tenantIds: readonly string[]): Promise<readonly string[]>
   /** Records that a login is open again. Tenants without an offence for a while lose the condition. */
   reportOpen(regionId: string, epoch: bigint): Promise<void>
 }
@@ -50,7 +50,8 @@ export function createLoginCorrection({ servers, store, log, measure }: SqlLogin
     }
     const others = logins.filter(({ tenantId, isOpen }) => !isOpen && !closed.has(tenantId))
     // A role that is not open may belong to a tenant that is being removed.
-    for (const tenantId of others.length === 0 ? [] : await store.openLogins(others.map((login) => login.tenantId))) {
+    const closedIds = others.map(({ tenantId }) => tenantId)
+    for (const tenantId of closedIds.length === 0 ? [] : await store.openLogins(region, closedIds)) {
       await server.setSqlLogin(tenantId, true)
       log.info({ region, tenant: tenantId }, 'The SQL login of a tenant was opened.')
     }

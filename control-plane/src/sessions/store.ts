@@ -68,10 +68,10 @@ export function createSessionWatchStore(database: Database, now: () => Date): Se
       return new Set(rows.map(({ id }) => id))
     },
 
-    async openLogins(tenantIds) {
+    async openLogins(regionId, tenantIds) {
       const rows = await database.$queryRaw<{ id: string }[]>`
         select id from tenants left join sql_logins on tenant_id = id
-        where id = any (${[...tenantIds]}) and desired = 'active' and isolation = 'schema-per-tenant'
+        where id = any (${[...tenantIds]}) and region_id = ${regionId} and isolation = 'schema-per-tenant' and desired = 'active'
           and coalesce(closed_until, ${now()}) <= ${now()} and is_full is not true`
       return rows.map(({ id }) => id)
     },

@@ -107,6 +107,7 @@ export function regionStack(input: RegionStackInput): Stack {
       environment: {
         TENANTRY_PORT: String(ports.runtime),
         TENANTRY_CONTROL_URL: docker.control_url,
+        TENANTRY_REGION: region,
         TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / runtimeNumbers(docker).length)),
         TENANTRY_SIBLINGS: String(runtimeNumbers(docker).length - 1),
         ...siblingHosts(runtimeNumbers(docker).map((number) => `runtime-${number}`)),

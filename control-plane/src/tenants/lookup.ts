@@ -1,7 +1,7 @@
 // Finds the tenant or region of an ID.
 import { isTenantId } from '@tenantry/contract'
 import type { RegionConfig } from '../regions/index.ts'
-import { tenantNotFound } from '../platform/errors.ts'
+import { ControlError, tenantNotFound } from '../platform/errors.ts'
 import type { Tenant } from './tenant.ts'
 import type { TenantStore } from './store.ts'
 
@@ -18,4 +18,12 @@ export function regionOf(deps: { regions: readonly RegionConfig[] }, tenant: Ten
   if (region === undefined)
     throw new Error(`The region "${tenant.region}" of the tenant ${tenant.id} is not configured.`)
   return region
+}
+
+/** Returns the region of an ID in a request. @throws ControlError UNKNOWN_REGION */
+export function regionNamed(deps: { regions: readonly RegionConfig[] }, id: string): RegionConfig {
+  const region = deps.regions.find((candidate) => candidate.id === id)
+  if (region !== undefined) return region
+  const allowed = deps.regions.map((candidate) => candidate.id).join(', ')
+  throw new ControlError('UNKNOWN_REGION', `Unknown region "${id.slice(0, 100)}". Allowed: ${allowed}.`)
 }

@@ -14,7 +14,7 @@ import { chooseIsolation } from './choose-isolation.ts'
 import { checkHostLimits, hostDiskCheck } from './host-limits.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { WriteDeps } from '../http/idempotency.ts'
-import { foundTenant, regionOf } from './lookup.ts'
+import { foundTenant, regionNamed, regionOf } from './lookup.ts'
 import { ifMatch, waitSeconds, writeContext, NoQuery } from '../http/parameters.ts'
 import { etagOf } from './tenant-body.ts'
 import { checkChange, TenantChangeBody, toChange } from './tenant-change-body.ts'
@@ -55,16 +55,18 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     tenant: Tenant,
     expectedGeneration: number | undefined,
   ): Promise<(write: RecordedWrite) => Promise<TenantWrite>> {
-    if (body.isolation === undefined) {
+    if (body.isolation === undefined && body.region === undefined) {
       const change = toChange(body)
       await checkLimits(deps, tenant, change, expectedGeneration)
       return (write) => deps.tenants.update(tenant.id, change, expectedGeneration, write)
     }
-    const region = regionOf(deps, tenant)
-    const isolation = chooseIsolation(body.isolation, tenant.planIsolation, region)
+    const region = body.region === undefined ? regionOf(deps, tenant) : regionNamed(deps, body.region)
+    if (region.id !== tenant.region) requireSameGateway(regionOf(deps, tenant), region)
+    const isolation = chooseIsolation(body.isolation ?? tenant.isolation, tenant.planIsolation, region)
     if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
-    await checkDisk(tenant.region, isolation)
-    return (write) => deps.tenants.changeIsolation(tenant.id, isolation, expectedGeneration, write)
+    await checkDisk(region.id, isolation)
+    const relocation = { region: body.region, isolation: body.isolation && isolation }
+    return (write) => deps.tenants.relocate(tenant.id, relocation, expectedGeneration, write)
   }
 
   app.patch(
@@ -166,4 +168,13 @@ async function checkLimits(
   }
   if (resources != null)
     checkHostLimits(resources, await callEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
+}
+
+/** Rejects a region in which the tenant would have another URL. @throws ControlError UNSUPPORTED_REGION */
+function requireSameGateway(from: RegionConfig, to: RegionConfig): void {
+  if (from.domain === to.domain && from.gateway_url === to.gateway_url) return
+  throw new ControlError(
+    'UNSUPPORTED_REGION',
+    `The URL of the tenant would change: the region "${to.id}" has another gateway than "${from.id}".`,
+  )
 }

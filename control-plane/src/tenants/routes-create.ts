@@ -4,6 +4,7 @@ import { Type, type Static } from 'typebox'
 import type { Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { chooseIsolation } from './choose-isolation.ts'
+import { regionNamed } from './lookup.ts'
 import { checkName } from './names.ts'
 import { newSecrets } from './new-secrets.ts'
 import type { TenantCreated } from './tenant-write.ts'
@@ -108,12 +109,7 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
  * UNSUPPORTED_ISOLATION
  */
 async function chosenValues(deps: Pick<CreateTenantDeps, 'regions' | 'plans'>, body: Static<typeof Body>) {
-  const region = deps.regions.find((candidate) => candidate.id === body.region)
-  if (region === undefined)
-    throw new ControlError(
-      'UNKNOWN_REGION',
-      `Unknown region "${body.region.slice(0, 100)}". Allowed: ${deps.regions.map(({ id }) => id).join(', ')}.`,
-    )
+  const region = regionNamed(deps, body.region)
   const plans = await deps.plans.list()
   const plan = plans.find((candidate) => candidate.id === body.plan)
   if (plan === undefined)

@@ -1,5 +1,5 @@
-// Requests moves of homes: to another shared database, back, and into services of the tenant's own or out of them. The leader
-// carries them out.
+// Requests moves of homes: to another shared database or region, back, and into services of the tenant's own or out of them. The
+// leader carries them out.
 import { dedicatedDatabase } from '../homes/index.ts'
 import { recordChange } from '../platform/change-log.ts'
 import { ControlError } from '../platform/errors.ts'
@@ -42,30 +42,53 @@ export async function requestMove(
   return begin(tenant, move, 'tenant.move', write)
 }
 
+/** The region to which a tenant moves, and an isolation model that the region supports. What is absent stays. */
+export interface Relocation {
+  region?: string | undefined
+  isolation?: Isolation | undefined
+}
+
 /**
- * Requests that a tenant gets another isolation model.
- * @param to a model that the region supports
+ * Requests that a tenant gets another isolation model, or another region, or both.
  * @param ifMatch generation that the caller expects
- * @throws ControlError SAME_ISOLATION, UNSUPPORTED_ISOLATION, NOT_ACTIVE, NOT_DEDICATED, STALE_ETAG, OPERATION_IN_PROGRESS
+ * @throws ControlError SAME_ISOLATION, SAME_REGION, UNSUPPORTED_ISOLATION, NOT_ACTIVE, NOT_DEDICATED, STALE_ETAG,
+ * OPERATION_IN_PROGRESS
  */
-export async function requestIsolation(
+export async function requestRelocation(
   id: string,
-  to: Isolation,
+  { region: toRegion, isolation: toIsolation }: Relocation,
   ifMatch: number | undefined,
   write: MoveWrite,
 ): Promise<TenantWrite> {
   const { transaction } = write
-  await lockWithHomes(transaction, id)
+  await lockWithHomes(transaction, id, toRegion)
   const tenant = await lockIdleTenant(transaction, id, ifMatch)
-  const { isolation, sharedDatabase, regionId: region } = tenant
-  if (isolation === to) throw new ControlError('SAME_ISOLATION', `The isolation of the tenant is ${to} already.`)
+  const { sharedDatabase, regionId: region } = tenant
+  const isolation = tenant.isolation as Isolation
+  const wanted = toIsolation ?? isolation
+  if (toRegion === region) throw new ControlError('SAME_REGION', `The region of the tenant is "${region}" already.`)
+  if (toRegion === undefined && wanted === isolation)
+    throw new ControlError('SAME_ISOLATION', `The isolation of the tenant is ${wanted} already.`)
   rejectUnlessReady(tenant)
-  if (to === 'schema-per-tenant') rejectOwnSettings(tenant)
-  else rejectArchive(tenant, to)
+  if (wanted === 'schema-per-tenant') rejectOwnSettings(tenant)
+  else if (toRegion === undefined) rejectArchive(tenant, wanted)
+  else rejectUnlessShared(isolation, toRegion)
   const from = sharedDatabase?.name ?? dedicatedDatabase
-  const target = to === 'schema-per-tenant' ? (await databaseWithRoom(transaction, region)).name : dedicatedDatabase
-  const move = { region, from, to: target, fromIsolation: isolation as Isolation, toIsolation: to }
-  return begin(tenant, move, 'tenant.change_isolation', write)
+  const to =
+    wanted === 'schema-per-tenant' ? (await databaseWithRoom(transaction, toRegion ?? region)).name : dedicatedDatabase
+  const models = wanted === isolation ? {} : { fromIsolation: isolation, toIsolation: wanted }
+  const move = { region, ...(toRegion === undefined ? {} : { toRegion }), from, to, ...models }
+  return begin(tenant, move, toRegion === undefined ? 'tenant.change_isolation' : 'tenant.change_region', write)
+}
+
+/** Rejects a move from services of the tenant's own into others of another region. @throws ControlError UNSUPPORTED_ISOLATION */
+function rejectUnlessShared(isolation: Isolation, toRegion: string): void {
+  if (isolation === 'schema-per-tenant') return
+  throw new ControlError(
+    'UNSUPPORTED_ISOLATION',
+    `Services of a tenant's own cannot be exchanged for others in the region "${toRegion}" in one move. ` +
+      'Move the tenant there with the isolation schema-per-tenant first.',
+  )
 }
 
 /** Rejects settings that only a tenant with services of its own can have. @throws ControlError NOT_DEDICATED */
@@ -88,10 +111,11 @@ function rejectArchive({ archiveDays, isolation }: TenantRow, to: Isolation): vo
   )
 }
 
-/** Locks a tenant and the homes of its region, so that no two transactions wait for each other. */
-async function lockWithHomes(transaction: Transaction, id: string): Promise<void> {
+/** Locks a tenant and the homes of its region and of another one, so that no two transactions wait for each other. */
+async function lockWithHomes(transaction: Transaction, id: string, otherRegion?: string): Promise<void> {
   const region = (await transaction.tenant.findUnique({ where: { id }, select: { regionId: true } }))?.regionId
-  await lock(transaction, `tenant:${id}`, ...(region === undefined ? [] : ([`homes:${region}`] as const)))
+  const homes = [region, otherRegion].flatMap((one) => (one === undefined ? [] : ([`homes:${one}`] as const)))
+  await lock(transaction, `tenant:${id}`, ...homes)
 }
 
 /**
@@ -112,7 +136,8 @@ async function begin(
 ): Promise<TenantWrite> {
   const operation = await openOperation(transaction, tenant.id, 'move', 0, at, { move })
   await recordChange(transaction, 'observed', tenant.id)
-  const { from, to, toIsolation: isolation } = move
-  audit({ action, target: tenant.id, detail: { from, to, ...(isolation === undefined ? {} : { isolation }) } })
+  const { from, to, toIsolation: isolation, toRegion: region } = move
+  const models = isolation === undefined ? {} : { isolation }
+  audit({ action, target: tenant.id, detail: { from, to, ...models, ...(region === undefined ? {} : { region }) } })
   return { tenant: shownTenant(tenant), operation }
 }

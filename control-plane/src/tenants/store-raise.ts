@@ -59,14 +59,18 @@ async function supersede(transaction: Transaction, id: string, at: Date): Promis
   })
 }
 
-/** A move that an operation carries out, and, in the region, between which databases. */
+/** A move that an operation carries out, and between which databases. */
 export interface MoveRequest {
   region: string
+  /** The region to which it leads; absent: the same. */
+  toRegion?: string
   from: string
   to: string
   /** The operation of the move that this one reverts. */
   reverts?: string
   isReversible?: boolean
+  /** The way of the files of a move that is reverted. */
+  files?: 'stay' | 'copied'
   /** The isolation model that the tenant has before a move to another one. */
   fromIsolation?: Isolation
   /** The isolation model that the tenant gets; absent: its own. */

@@ -8,6 +8,8 @@ import type { MoveRequest } from './store-raise.ts'
 
 const Move = Type.Object({
   region: Type.String(),
+  toRegion: Type.Optional(Type.String()),
+  files: Type.Optional(Type.Enum(['stay', 'copied'])),
   from: Type.String(),
   to: Type.String(),
   fromIsolation: Type.Optional(Type.Enum(isolationModels)),
@@ -28,7 +30,7 @@ export async function moveToRevert(
     order by created_at desc, id limit 1`
   if (last === undefined || !Value.Check(Move, last.move))
     throw new ControlError('NO_MOVE_TO_REVERT', 'The tenant has no move that can be reverted.')
-  const { region, from, to, fromIsolation, toIsolation, reverse } = last.move
+  const { region, toRegion, files, from, to, fromIsolation, toIsolation, reverse } = last.move
   if (reverse.ends !== undefined)
     throw new ControlError('NO_MOVE_TO_REVERT', `The last move cannot be reverted any more. ${reverse.ends}`)
   if (now.toISOString() >= reverse.until)
@@ -36,5 +38,6 @@ export async function moveToRevert(
   if (desired !== 'active' || status !== 'ready')
     throw new ControlError('NOT_ACTIVE', `Only a move of a ready tenant can be reverted. This one is ${status}.`)
   const models = fromIsolation && toIsolation && { fromIsolation: toIsolation, toIsolation: fromIsolation }
-  return { region, from: to, to: from, ...models, reverts: last.id }
+  const regions = toRegion === undefined ? { region } : { region: toRegion, toRegion: region }
+  return { ...regions, from: to, to: from, ...models, ...(files && { files }), reverts: last.id }
 }

@@ -141,6 +141,8 @@ const MoveRow = Type.Object({
   pending_bytes: Type.Optional(Type.Integer()),
   waits_for: Type.Optional(Type.Union([Type.String(), Type.Null()])),
   reverts: Type.Optional(Type.String()),
+  region: Type.Optional(Type.String()),
+  toRegion: Type.Optional(Type.String()),
   fromIsolation: Type.Optional(Type.String()),
   toIsolation: Type.Optional(Type.String()),
   reverse: Type.Optional(Type.Object({ until: Type.String(), ends: Type.Optional(Type.String()) })),
@@ -151,10 +153,12 @@ const MoveRow = Type.Object({
 function toMove(value: unknown): Move | undefined {
   if (!Value.Check(MoveRow, value)) return undefined
   const { from, to, rows = 0, bytes = 0, pending_bytes: pendingBytes, waits_for: waitsFor } = value
-  const { reverts, reverse, notRevertible, fromIsolation, toIsolation } = value
+  const { reverts, reverse, notRevertible, region, toRegion, fromIsolation, toIsolation } = value
   return {
     from,
     to,
+    fromRegion: toRegion === undefined ? undefined : region,
+    toRegion,
     fromIsolation,
     toIsolation,
     rows,

@@ -17,7 +17,6 @@ import { type Database, type Prisma, type Transaction } from '../platform/databa
 import type { KeyLimit } from '../keys/index.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { openOperation, openRepair, incrementGeneration, shownTenant, withPlan } from './store-raise.ts'
-import type { Isolation } from '../stacks/index.ts'
 import type { ServicePasswords } from '../homes/index.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { replaceSecrets, sealedSecrets, type RotatedKind } from './store-secrets.ts'
@@ -26,7 +25,7 @@ import { toOperation, toPublicKeys } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
 import { sharedDatabaseFor } from './store-shared-databases.ts'
 import { inProgress, lockIdleTenant, lockTenant, readTenant, rejectUnlessIdle } from './store-locks.ts'
-import { requestIsolation, requestMove, requestRevert } from './store-moves.ts'
+import { requestRelocation, type Relocation, requestMove, requestRevert } from './store-moves.ts'
 import { revertDeletion } from './store-undelete.ts'
 import { rejectTaken, withNameCheck } from './store-name-check.ts'
 import { listTenants, type TenantFilter } from './store-list.ts'
@@ -297,13 +296,9 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
       options: { isReversible?: boolean } = {},
     ): Promise<TenantWrite> => requestMove(id, to, { ...write, at: now() }, options),
 
-    /** Requests another isolation model, as `requestIsolation` does. */
-    changeIsolation: (
-      id: string,
-      to: Isolation,
-      ifMatch: number | undefined,
-      write: RecordedWrite,
-    ): Promise<TenantWrite> => requestIsolation(id, to, ifMatch, { ...write, at: now() }),
+    /** Requests another isolation model or region, as `requestRelocation` does. */
+    relocate: (id: string, to: Relocation, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite> =>
+      requestRelocation(id, to, ifMatch, { ...write, at: now() }),
 
     /** Requests the revert of the last move, as `requestRevert` does. */
     revertMove: (id: string, write: RecordedWrite): Promise<TenantWrite> => requestRevert(id, { ...write, at: now() }),

@@ -48,6 +48,10 @@ export const OperationBody = Type.Object({
       {
         from: Type.String({ description: 'The database that the home leaves' }),
         to: Type.String(),
+        from_region: Nullable(
+          Type.String({ description: 'The region that the tenant leaves; null: it stays in its own' }),
+        ),
+        to_region: Nullable(Type.String()),
         from_isolation: Nullable(
           Type.String({ description: 'The isolation that the tenant has before; null: the one that it keeps' }),
         ),
@@ -252,6 +256,8 @@ function toMoveBody(move: Move): NonNullable<OperationBody['move']> {
   return {
     from,
     to,
+    from_region: move.fromRegion ?? null,
+    to_region: move.toRegion ?? null,
     from_isolation: move.fromIsolation ?? null,
     to_isolation: move.toIsolation ?? null,
     rows,

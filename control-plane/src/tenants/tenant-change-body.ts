@@ -43,7 +43,13 @@ export const TenantChangeBody = Type.Object(
     plan: Type.Optional(Type.String()),
     isolation: Type.Optional(
       Type.Enum([...isolationModels], {
-        description: 'Moves the tenant, while it is served. No other field may be in the request',
+        description: 'Moves the tenant, while it is served. No other field than `region` may be in the request',
+      }),
+    ),
+    region: Type.Optional(
+      Type.String({
+        description:
+          'Moves the tenant there, while it is served. No other field than `isolation` may be in the request',
       }),
     ),
     suspended: Type.Optional(Type.Boolean()),
@@ -86,8 +92,9 @@ export type TenantChangeBody = Static<typeof TenantChangeBody>
 /** Checks the rules of a change. @throws ControlError INVALID_NAME, RESERVED_NAME, INVALID_FIELD, NOT_DEDICATED, UNSUPPORTED_ISOLATION */
 export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolation'>): void {
   if (body.name !== undefined) checkName(body.name)
-  if (body.isolation !== undefined && Object.keys(body).length > 1)
-    throw new ControlError('INVALID_FIELD', 'Field "isolation" must be the only one of its request.')
+  const moving = (['isolation', 'region'] as const).filter((field) => body[field] !== undefined)
+  if (moving.length > 0 && Object.keys(body).length > moving.length)
+    throw new ControlError('INVALID_FIELD', `Field "${moving.join('" and "')}" must be the only one of its request.`)
   const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
   if (pauseAfter != null && pauseAfter > 0 && pauseAfter < minPauseSeconds) {
     throw new ControlError(

@@ -139,6 +139,9 @@ export interface Move {
   /** Names of the databases. */
   from: string
   to: string
+  /** The regions before and after the move; undefined if it stays. */
+  fromRegion: string | undefined
+  toRegion: string | undefined
   /** The isolation models before and after the move; undefined if it stays. */
   fromIsolation: string | undefined
   toIsolation: string | undefined

@@ -1,17 +1,20 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters and wake calls.
 import { UsagePush, internalPaths, type UsageResponse } from '@tenantry/contract'
+import { ControlError } from '../platform/errors.ts'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'
 import type { Watcher } from './watch-hub.ts'
-import type { Watches } from './watches.ts'
+import type { WatchKind, Watches } from './watches.ts'
 
 /** Maximum number of unread bytes of a watch. A slower watcher is disconnected; it reconnects and reads the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
+type WatchRequest = FastifyRequest<{ Querystring: { region?: string } }>
+
 interface InternalRoutesDeps extends WriteDeps {
-  watches: Pick<Watches, 'tenants' | 'addresses'>
+  watches: Pick<Watches, 'tenants' | 'addresses' | 'regions'>
   ledger: UsageLedger
   tenants: TenantStore
   now: () => Date
@@ -24,21 +27,30 @@ interface InternalRoutesDeps extends WriteDeps {
 export function internalRoutes({ watches, ledger, tenants, record, now }: InternalRoutesDeps): FastifyPluginAsync {
   return async (app) => {
     const access = 'internal'
+    const rejectUnknown = (region: string | undefined) => {
+      if (region !== undefined && !watches.regions.includes(region))
+        throw new ControlError('UNKNOWN_REGION', `Unknown region ${JSON.stringify(region.slice(0, 100))}.`)
+    }
     const watch =
-      (join: (watcher: Watcher, ofTenant: string | undefined) => Promise<() => unknown>) =>
-      async ({ ofTenant }: FastifyRequest, reply: FastifyReply) => {
+      (join: (watcher: Watcher, ofTenant: string | undefined, region: string | undefined) => Promise<() => unknown>) =>
+      async ({ ofTenant, query }: WatchRequest, reply: FastifyReply) => {
+        rejectUnknown(query.region)
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
         // The whole set, which comes first, may exceed the limit.
         let allowed: number | undefined
-        const leave = await join((text) => {
-          allowed ??= maxUnreadBytes + Buffer.byteLength(text)
-          raw.write(text)
-          if (raw.writableLength <= allowed) return true
-          raw.destroy()
-          return false
-        }, ofTenant).catch(() => undefined)
+        const leave = await join(
+          (text) => {
+            allowed ??= maxUnreadBytes + Buffer.byteLength(text)
+            raw.write(text)
+            if (raw.writableLength <= allowed) return true
+            raw.destroy()
+            return false
+          },
+          ofTenant,
+          query.region,
+        ).catch(() => undefined)
         if (leave === undefined) {
           raw.destroy()
           return
@@ -59,9 +71,7 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
     app.get(
       internalPaths.watchManifests,
       { config: { scopes: 'internal or tenant' }, schema: { hide: true } },
-      watch((watcher, ofTenant) =>
-        watches.tenants.watch(ofTenant === undefined ? 'manifest' : 'own manifest', watcher, ofTenant),
-      ),
+      watch((watcher, ofTenant, region) => watches.tenants.watch(kindOfManifests(ofTenant, region), watcher, ofTenant)),
     )
     app.post(
       internalPaths.usage,
@@ -82,4 +92,9 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
       },
     )
   }
+}
+
+function kindOfManifests(ofTenant: string | undefined, region: string | undefined): WatchKind {
+  if (ofTenant !== undefined) return 'own manifest'
+  return region === undefined ? 'manifest' : `manifest of ${region}`
 }

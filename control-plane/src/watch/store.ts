@@ -76,7 +76,12 @@ export function createPublishedSource(
       ...(row.desired === 'suspended' ? { reason: suspendReason(row), payment_required: row.paymentRequired } : {}),
     }
     const isServed = row.homeVersion !== null && postgres !== undefined
-    return { tenantId: row.id, route, manifest: isServed ? manifest(row, region, postgres) : undefined }
+    return {
+      tenantId: row.id,
+      region: region.id,
+      route,
+      manifest: isServed ? manifest(row, region, postgres) : undefined,
+    }
   }
 
   /** The oldest base backup can be older than the period that the archive covers. */

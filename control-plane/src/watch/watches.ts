@@ -6,6 +6,8 @@ import { WatchHub, type EntrySource } from './watch-hub.ts'
 /** An entry of the watches of tenants: the parts that gateways and runtimes receive about one tenant. */
 export interface Published {
   tenantId: string
+  /** ID of the tenant's region. */
+  region: string
   route: Route
   /** Manifest of the home; undefined until the home exists. */
   manifest: TenantManifest | undefined
@@ -17,25 +19,27 @@ export type PublishedSource = EntrySource<Published>
 /** The senders of all watches. */
 export type Watches = ReturnType<typeof createWatches>
 
-/** Kinds of watchers: gateways, shared runtimes, and tenants' own runtimes. */
-type Kind = 'route' | 'manifest' | 'own manifest'
+/** Kinds of watchers: gateways, shared runtimes of all regions or of one, and tenants' own runtimes. */
+export type WatchKind = 'route' | 'manifest' | `manifest of ${string}` | 'own manifest'
 
 /** Returns the part of an entry. A runtime receives only tenants that it serves. */
-function partOf({ route, manifest }: Published, kind: Kind): object | undefined {
+function partOf({ route, manifest, region }: Published, kind: WatchKind): object | undefined {
   if (kind === 'route') return route
-  return route.dedicated === (kind === 'own manifest') ? manifest : undefined
+  if (route.dedicated !== (kind === 'own manifest')) return undefined
+  return route.dedicated || kind === 'manifest' || kind === `manifest of ${region}` ? manifest : undefined
 }
 
-/** Creates the senders of all watches. */
+/** Creates the senders of all watches. @param regions IDs of all regions */
 export function createWatches(
   tenants: PublishedSource,
   addresses: EntrySource<BlockedAddress>,
+  regions: readonly string[],
   onError: (error: Error) => void,
 ) {
   const hubs = {
-    tenants: new WatchHub({
+    tenants: new WatchHub<Published, WatchKind>({
       source: tenants,
-      kinds: ['route', 'manifest', 'own manifest'],
+      kinds: ['route', 'manifest', ...regions.map((id) => `manifest of ${id}` as const), 'own manifest'],
       idOf: ({ tenantId }) => tenantId,
       partOf,
       key: 'tenant_id',
@@ -58,6 +62,7 @@ export function createWatches(
   }
   return {
     ...hubs,
+    regions,
     /** Handles every event of the change feed. */
     onChange,
     /** Sends a heartbeat to every watch. The caller repeats it every `watchPingSeconds`. */

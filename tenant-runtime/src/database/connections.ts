@@ -57,6 +57,7 @@ const turnMilliseconds = 100
 
 interface Login {
   tenantId: string
+  /** Empty for a tenant that these runtimes do not serve any more. */
   url: string
   /** URLs with the login's other valid passwords, while they are rotated. */
   otherUrls?: readonly string[] | undefined
@@ -137,6 +138,7 @@ export class Connections {
    */
   async acquire(login: Login): Promise<Connection> {
     if (this.#closed) throw new RuntimeError('DATABASE_UNAVAILABLE', 'The service is stopping.')
+    if (login.url === '') throw notServed()
     const pool = this.#poolOf(login)
     const idle = pool.idle.pop()
     if (idle !== undefined) return idle.connection
@@ -147,7 +149,8 @@ export class Connections {
   /** Releases a connection; `reusable: false` closes it. */
   release(login: Login, connection: Connection, reusable: boolean): void {
     const pool = this.#pools.get(login.tenantId)
-    if (!reusable || this.#broken.has(connection) || this.#closed || pool?.login.url !== login.url) {
+    const isCurrent = login.url !== '' && pool?.login.url === login.url
+    if (!reusable || this.#broken.has(connection) || this.#closed || !isCurrent) {
       void this.#discard(login.tenantId, connection)
       return
     }
@@ -170,7 +173,9 @@ export class Connections {
     if (this.#pools.has(login.tenantId)) this.#poolOf(login)
   }
 
-  /** Closes a tenant's connections after its deletion. Busy ones close when they are released. */
+  /**
+   * Closes a tenant's connections after its deletion, or its move to other runtimes. Busy ones close when they are released.
+   */
   evict(tenantId: string): void {
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return
@@ -379,4 +384,9 @@ export class Connections {
       }
     }
   }
+}
+
+/** Returns the error for work of a tenant that was deleted, or has moved to other runtimes. */
+export function notServed(): RuntimeError {
+  return new RuntimeError('DATABASE_UNAVAILABLE', 'This runtime does not serve the tenant any more.')
 }

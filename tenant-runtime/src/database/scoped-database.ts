@@ -5,7 +5,7 @@ import pg from 'pg'
 import type { ArrivingResult } from '../bounds/index.ts'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
-import type { Connections } from './connections.ts'
+import { notServed, type Connections } from './connections.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
 import { MessageTooLongError } from './message-guard.ts'
 import { RoundTrip } from './round-trip.ts'
@@ -24,7 +24,7 @@ const setContext =
 
 export interface HomeLogins {
   tenantId: string
-  /** The URL of the runtime's login. */
+  /** The URL of the runtime's login. This and the next one are empty once the runtime does not serve the tenant any more. */
   url: string
   /** The URL of the ddl login. */
   ddlUrl: string
@@ -315,6 +315,7 @@ export class ScopedDatabase {
    */
   async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
     const { tenantId, ddlUrl, otherDdlUrls = [] } = this.#home
+    if (ddlUrl === '') throw notServed()
     const broken: Error[] = []
     const client = await withValidPassword([ddlUrl, ...otherDdlUrls], async (connectionString) => {
       const opened = new pg.Client({

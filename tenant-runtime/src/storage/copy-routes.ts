@@ -14,13 +14,16 @@ interface BlobParams {
   blob: string
 }
 
-export function addCopyRoutes(app: FastifyInstance, backend: BlobBackend): void {
+/** @param region ID of the region whose tenants the runtime serves; undefined if it receives those of all regions */
+export function addCopyRoutes(app: FastifyInstance, backend: BlobBackend, region: string | undefined): void {
   // Bodies are not parsed, whatever their type is.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _payload, done) => done(null, undefined))
 
   app.get<{ Params: { id: string } }>(storePath, { config: { access: 'internal' } }, async ({ params }) => ({
     store_id: (await backend.storeId(checkedTenant(params.id))) ?? null,
+    stores: backend.stores,
+    region: region ?? null,
   }))
 
   app.put<{ Params: BlobParams }>(`${storePath}/:blob`, { config: { access: 'internal' } }, async ({ params }) => {

@@ -27,6 +27,8 @@ export interface StorageModuleOptions {
   tenants: () => Iterable<Tenant>
   failpoint: StorageFailpoint
   limits?: StorageLimits
+  /** ID of the region whose tenants the runtime serves; absent if it receives those of all regions. */
+  region?: string | undefined
   now: () => number
   onError: (error: Error) => void
   sweepMilliseconds?: number
@@ -75,7 +77,7 @@ export function createStorageModule(options: StorageModuleOptions): StorageModul
       addSweepRoutes(app, collector, (tenantId) => phantoms.get(tenantId) ?? 0)
       addStateRoutes(app, collector, phantoms)
       await app.register(async (bytes) => addUploadRoutes(bytes, deps, now))
-      await app.register(async (bytes) => addCopyRoutes(bytes, backend))
+      await app.register(async (bytes) => addCopyRoutes(bytes, backend, options.region))
     },
     start: () => backend.start(),
     run: (signal) => collector.run(signal),

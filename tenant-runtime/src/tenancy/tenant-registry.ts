@@ -15,6 +15,8 @@ import type { Tenant } from './tenant.ts'
 interface TenantRegistryOptions {
   controlUrl: string
   internalToken: InternalToken
+  /** ID of the region whose tenants it serves; undefined if it receives those of all regions. */
+  region: string | undefined
   /** The directory with copies of the manifests, so that the runtime can start without a control plane. */
   data: string
   /** The tenants that this runtime serves. */
@@ -35,10 +37,10 @@ export class TenantRegistry {
   readonly #logins = new Map<string, HomeLogins>()
 
   constructor(options: TenantRegistryOptions) {
-    const { controlUrl, internalToken, data, share, fetch, onChange, onError } = options
+    const { controlUrl, internalToken, region, data, share, fetch, onChange, onError } = options
     this.#connections = options.connections
     this.#table = new WatchedTable({
-      url: new URL(internalPaths.watchManifests, controlUrl).href,
+      url: watchUrl(controlUrl, region),
       internalToken,
       schema: TenantManifest,
       key: 'tenant_id',
@@ -98,6 +100,8 @@ export class TenantRegistry {
   /** Uses the logins of a new manifest from now on. */
   #renew(tenantId: string, manifest: TenantManifest | undefined): void {
     if (manifest === undefined) {
+      // Work that has begun before must not open sessions, with which a later home of the tenant could be used.
+      Object.assign(this.#logins.get(tenantId) ?? {}, { url: '', ddlUrl: '', otherUrls: [], otherDdlUrls: [] })
       this.#logins.delete(tenantId)
       this.#connections.evict(tenantId)
       return
@@ -121,4 +125,10 @@ function loginsOf({ tenant_id: tenantId, home }: TenantManifest): HomeLogins {
     otherUrls: home.other_urls ?? [],
     otherDdlUrls: home.other_ddl_urls ?? [],
   }
+}
+
+function watchUrl(controlUrl: string, region: string | undefined): string {
+  const url = new URL(internalPaths.watchManifests, controlUrl)
+  if (region !== undefined) url.searchParams.set('region', region)
+  return url.href
 }

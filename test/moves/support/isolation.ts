@@ -1,4 +1,4 @@
-// Requests that a tenant gets another isolation, and reads its home wherever that is.
+// Requests that a tenant gets another isolation or region, and reads its home wherever that is.
 import type { Isolation } from '#control-plane/stacks/index.ts'
 import type { ReadHome } from './busy-scene.ts'
 import { beginRevert, ended, sql, type Owner, type ServedPlatform } from './platform.ts'
@@ -26,7 +26,26 @@ export async function beginIsolation(
   id: string,
   isolation: Isolation = 'database-per-tenant',
 ): Promise<string> {
-  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { isolation })
+  return beginRelocation(platform, id, { isolation })
+}
+
+/** The region and the isolation to which a tenant moves. */
+interface Relocation {
+  region?: string
+  isolation?: Isolation
+}
+
+/** Requests another region or isolation, and waits until the move has ended. */
+export async function relocate(
+  platform: ServedPlatform,
+  { id }: Owner,
+  to: Relocation,
+): Promise<Record<string, unknown>> {
+  return ended(platform, await beginRelocation(platform, id, to), moveMilliseconds)
+}
+
+async function beginRelocation(platform: ServedPlatform, id: string, to: Relocation): Promise<string> {
+  const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, to)
   if (status !== 200) throw new Error(JSON.stringify(body))
   return String((body['operation'] as Record<string, unknown>)['id'])
 }

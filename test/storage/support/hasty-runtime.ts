@@ -47,7 +47,7 @@ class HastyDatabase extends ScopedDatabase {
   }
 }
 
-const { controlUrl, internalToken, data, share, host, port } = readConfig(process.env)
+const { controlUrl, internalToken, region, data, share, host, port } = readConfig(process.env)
 const backend = new LocalBackend(join(data, 'blobs'))
 const connections = new Connections(defaultConnectionLimits)
 const registry = new TenantRegistry({
@@ -55,6 +55,7 @@ const registry = new TenantRegistry({
   internalToken,
   connections,
   fetch,
+  region,
   data,
   share,
   onChange: () => undefined,

@@ -2,7 +2,7 @@
 // runtime stores them.
 import { Readable } from 'node:stream'
 import { internalTokenHeader, sentToken, type InternalToken } from '@tenantry/contract'
-import { Type } from 'typebox'
+import { Type, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Clock } from '../../platform/clock.ts'
 import { BackupError } from '../backup-error.ts'
@@ -14,6 +14,12 @@ const holdSeconds = 300
 const renewMilliseconds = 60_000
 
 const Store = Type.Object({ store_id: Type.Union([Type.String(), Type.Null()]) })
+const RuntimeStores = Type.Object({
+  stores: Type.Array(Type.String()),
+  region: Type.Union([Type.String(), Type.Null()]),
+})
+/** The stores of files of runtimes, and the region whose tenants they serve; null if they receive those of all regions. */
+export type RuntimeStores = Static<typeof RuntimeStores>
 const Hashed = Type.Object({ sha256: Type.String() })
 const Written = Type.Object({ size: Type.Integer(), sha256: Type.String() })
 
@@ -33,6 +39,8 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
         headers: { [internalTokenHeader]: sentToken(internalToken), ...options.headers },
         signal: AbortSignal.any([signal, clock.timeout(milliseconds)]),
       })
+    const readStore = (signal: AbortSignal) =>
+      checked('read of the store', call(first(), 'store', {}, signal, callMilliseconds))
     const first = () => {
       const [url] = urls
       if (url === undefined) throw new BackupError('FAILED', 'The region has no runtime.')
@@ -94,8 +102,14 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
 
       /** Returns the ID of the tenant's store; undefined if it has none. */
       async storeId(signal: AbortSignal): Promise<string | undefined> {
-        const response = await checked('read of the store', call(first(), 'store', {}, signal, callMilliseconds))
+        const response = await readStore(signal)
         return Value.Parse(Store, await response.json()).store_id ?? undefined
+      },
+
+      /** Returns the stores of the runtimes' files. */
+      async stores(signal: AbortSignal): Promise<RuntimeStores> {
+        const response = await readStore(signal)
+        return Value.Parse(RuntimeStores, await response.json())
       },
 
       /** Gives the tenant's store an ID, unless it has one. Each runtime then accepts its files. @returns the store's ID */

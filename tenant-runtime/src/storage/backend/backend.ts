@@ -28,6 +28,11 @@ export interface OpenBlob {
 export interface BlobBackend {
   readonly name: string
   /**
+   * The names of the stores. Two runtimes with a common name of an S3 server's bucket have the same blobs; `local` is a
+   * directory of the runtime's own.
+   */
+  readonly stores: readonly string[]
+  /**
    * Time for which a blob stays after its object was deleted, in milliseconds, because in this backend `remove` ends
    * downloads of the blob; 0 if it does not.
    */

@@ -47,6 +47,7 @@ interface LocalBackendOptions {
 
 export class LocalBackend implements BlobBackend {
   readonly name = 'local'
+  readonly stores = ['local']
   /** No time is needed, because an open file stays readable after it is unlinked. */
   readonly lingerMilliseconds = 0
   readonly #root: string

@@ -8,6 +8,7 @@ import type { BlobBackend, ListedBlob, OpenBlob, StoredBlob } from './backend.ts
 
 export class PairedBackend implements BlobBackend {
   readonly name: string
+  readonly stores: readonly string[]
   readonly lingerMilliseconds: number
   readonly primary: BlobBackend
   readonly fallback: BlobBackend
@@ -16,6 +17,7 @@ export class PairedBackend implements BlobBackend {
     this.primary = primary
     this.fallback = fallback
     this.name = `${primary.name}, with fallback ${fallback.name}`
+    this.stores = [...primary.stores, ...fallback.stores]
     this.lingerMilliseconds = Math.max(primary.lingerMilliseconds, fallback.lingerMilliseconds)
   }
 

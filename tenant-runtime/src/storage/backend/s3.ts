@@ -33,6 +33,7 @@ const removalConcurrency = 8
 
 export class S3Backend implements BlobBackend {
   readonly name = 's3'
+  readonly stores: readonly string[]
   readonly lingerMilliseconds: number
   readonly #connection: S3Connection
   readonly #prefix: string
@@ -44,6 +45,7 @@ export class S3Backend implements BlobBackend {
     this.#connection = connectStorage(settings)
     this.#prefix = settings.prefix
     this.#bucketLabel = `the bucket ${settings.bucket}${settings.endpoint === undefined ? '' : ` at ${settings.endpoint}`}`
+    this.stores = [`${settings.endpoint ?? 'aws'} ${settings.bucket}/${settings.prefix}`]
     this.lingerMilliseconds = lingerMilliseconds
   }
 

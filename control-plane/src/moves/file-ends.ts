@@ -1,0 +1,110 @@
+// The files of a tenant at an end of a move: in runtimes that tenants share, or on the volume of runtimes of its own.
+import { whileHeld, type FilesLocation, type RuntimeFiles } from '../backups/index.ts'
+import type { FileTransfer } from './copy-files.ts'
+import { filesBetweenRuntimes } from './files-between-runtimes.ts'
+import { filesIntoRuntimes } from './files-into-runtimes.ts'
+import { filesIntoVolume } from './files-into-volume.ts'
+import type { MoveDeps } from './move-deps.ts'
+import { MoveError } from './move-error.ts'
+import { sharedRuntimesOf } from './move-regions.ts'
+import type { FileMove, MoveJob } from './move.ts'
+
+/** The files at one end. */
+export type FileEnd = SharedFiles | { isOwn: true; location: FilesLocation }
+
+interface SharedFiles {
+  isOwn: false
+  regionId: string
+  runtime: RuntimeFiles
+}
+
+/** Writes where the runtimes of a tenant's own store files: the stores of each backend, as the runtime names them. */
+const readStores = `
+s3="\${TENANTRY_S3_ENDPOINT:-aws} $TENANTRY_S3_BUCKET/$TENANTRY_S3_PREFIX"
+for backend in "\${TENANTRY_STORAGE_BACKEND:-local}" $TENANTRY_STORAGE_FALLBACK; do
+  if [ "$backend" = s3 ]; then printf '%s\\n' "$s3"; else printf '%s\\n' "$backend"; fi
+done
+`
+const local = 'local'
+
+/** Returns the files in the runtimes that the tenants of a region share. @throws MoveError */
+export function sharedFiles(
+  regionId: string,
+  tenantId: string,
+  deps: Pick<MoveDeps, 'regions' | 'runtimeFiles'>,
+): SharedFiles {
+  return { isOwn: false, regionId, runtime: deps.runtimeFiles(sharedRuntimesOf(regionId, tenantId, deps), tenantId) }
+}
+
+/** Lets no runtime of this end remove a file while `work` runs. */
+export function whileFilesStay<T>(
+  end: FileEnd,
+  tenantId: string,
+  { clock }: Pick<MoveDeps, 'clock'>,
+  signal: AbortSignal,
+  work: (held: AbortSignal) => Promise<T>,
+): Promise<T> {
+  return end.isOwn ? whileHeld(end.location, tenantId, clock, signal, work) : end.runtime.whileHeld(signal, work)
+}
+
+/** Returns the way of the files from one end to the other. @throws MoveError if there is none */
+export function transferBetween(source: FileEnd, target: FileEnd, tenantId: string): FileTransfer {
+  if (!source.isOwn)
+    return target.isOwn
+      ? filesIntoVolume(source.runtime, target.location, tenantId)
+      : filesBetweenRuntimes(source.runtime, target.runtime)
+  if (target.isOwn) throw new MoveError("No way leads from a tenant's own runtimes to others of its own.")
+  return filesIntoRuntimes({ source: source.location, target: target.runtime, tenantId })
+}
+
+/**
+ * Decides whether the files stay where they are, because both ends have the same store, and records it before one is copied.
+ * @throws MoveError if the stores do not allow the move
+ */
+export async function chooseFiles(
+  job: MoveJob,
+  source: FileEnd,
+  target: FileEnd,
+  deps: Pick<MoveDeps, 'ledger' | 'epoch'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const [from, to] = await Promise.all([source, target].map((end) => storesOf(end, signal)))
+  if (!source.isOwn && !target.isOwn) for (const end of [source, target]) await rejectOfAllRegions(end, signal)
+  const files = fileMove(from ?? [], to ?? [], target.isOwn)
+  await deps.ledger.recordFiles(job, files, deps.epoch)
+  // What is recorded is what is removed at the end of this attempt, too.
+  job.files = files
+}
+
+/**
+ * Returns how files get from one store to the other. Pure.
+ * @param from the stores of the source, of which several are in use while its files change their store
+ * @throws MoveError
+ */
+export function fileMove(from: readonly string[], to: readonly string[], isIntoVolume: boolean): FileMove {
+  const common = to.filter((store) => store !== local && from.includes(store))
+  if (common.length === 0) {
+    if (isIntoVolume && to.some((store) => store !== local))
+      throw new MoveError(
+        "The store of the tenant's own runtimes is not a volume, so that no file can be copied there.",
+      )
+    return 'copied'
+  }
+  if (from.length > 1 || to.length > 1)
+    throw new MoveError('The files of the runtimes are being moved from one store to another.')
+  return 'stay'
+}
+
+async function storesOf(end: FileEnd, signal: AbortSignal): Promise<readonly string[]> {
+  if (!end.isOwn) return (await end.runtime.stores(signal)).stores
+  const { engine, stack, filesServices } = end.location
+  const { code, stdout } = await engine.exec(stack, filesServices[0], ['bash', '-c', readStores], { signal })
+  if (code !== 0) throw new MoveError("The store of the tenant's own runtimes could not be read.")
+  return stdout.trim().split('\n')
+}
+
+/** Rejects runtimes that would serve the tenant in its former region, too. @throws MoveError */
+async function rejectOfAllRegions({ regionId, runtime }: SharedFiles, signal: AbortSignal): Promise<void> {
+  if ((await runtime.stores(signal)).region !== regionId)
+    throw new MoveError(`The runtimes of the region "${regionId}" need the setting TENANTRY_REGION=${regionId}.`)
+}
