@@ -186,7 +186,17 @@ t.test('A change that changes nothing, or cannot be made, is rejected', async (t
   ]
   await rejected(t, [
     patch('nothing', {}, 'INVALID_FIELD', 'body'),
-    patch('region', { region: 'local' }, 'UNKNOWN_FIELD', '"region"'),
+    patch('no region', { region: 'nowhere' }, 'UNKNOWN_REGION', 'Unknown region "nowhere". Allowed: local'),
+    patch('two changes', { region: 'local', plan: 'Pro' }, 'INVALID_FIELD', 'Field "region" must be the only one'),
+    [
+      'the same region',
+      'PATCH',
+      `/v1/tenants/${id}`,
+      { body: { region: 'local' } },
+      409,
+      'SAME_REGION',
+      'The region of the tenant is "local" already.',
+    ],
     patch('no isolation', { isolation: 'bunker' }, 'INVALID_FIELD', '"isolation" must be one of schema-per-tenant'),
     [
       'the same isolation',
