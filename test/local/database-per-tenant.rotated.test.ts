@@ -6,7 +6,13 @@ import { join } from 'node:path'
 import pg from 'pg'
 import t from 'tap'
 import { serviceIdentity } from '#local/process/unprivileged.ts'
-import { processesOf, removeInstallation, startInstallation, type Installation } from '#test/support/installation.ts'
+import {
+  ownPid,
+  processesOf,
+  removeInstallation,
+  startInstallation,
+  type Installation,
+} from '#test/support/installation.ts'
 import { until } from '#test/support/until.ts'
 
 interface Tenant {
@@ -56,13 +62,6 @@ async function sql(tenant: Tenant, statement: string): Promise<Json[]> {
   } finally {
     await client.end()
   }
-}
-
-/** Returns the PID of a tenant's own service, as the installation has recorded it. */
-async function pidOf({ data }: Installation, { tenant_id: id }: Tenant, service: string): Promise<number> {
-  const file = (await readdir(join(data, 'run'))).find((name) => name.startsWith(`tenantry-${id}-${service}-`))
-  if (file === undefined) throw new Error(`There is no record of ${service}.`)
-  return (JSON.parse(await readFile(join(data, 'run', file), 'utf8')) as { pid: number }).pid
 }
 
 async function isServed(tenant: Tenant): Promise<boolean> {
@@ -132,7 +131,9 @@ t.test('npm start with a database per tenant', { timeout: 420_000 }, async (t) =
   })
 
   await t.test('Each service has the limits of its user, and of prlimit', async (t) => {
-    const pids = await Promise.all(['postgres', 'runtime'].map((service) => pidOf(installation, tenant, service)))
+    const pids = await Promise.all(
+      ['postgres', 'runtime'].map((service) => ownPid(installation, tenant.tenant_id, service)),
+    )
     const limits = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/limits`, 'utf8')))
     const bytes = 384 * 2 ** 20
     t.match(limits[0], new RegExp(`Max data size +${bytes} `))
@@ -141,7 +142,7 @@ t.test('npm start with a database per tenant', { timeout: 420_000 }, async (t) =
     const larger = { resources: { postgres: { memory_bytes: 2 * bytes, cpu_millis: 500 } } }
     t.equal((await call(installation, 'PATCH', path, larger)).status, 200)
     // Its memory is a setting of Postgres, too, so another process runs with it.
-    const resized = await pidOf(installation, tenant, 'postgres')
+    const resized = await ownPid(installation, tenant.tenant_id, 'postgres')
     t.match(await readFile(`/proc/${resized}/limits`, 'utf8'), new RegExp(`Max data size +${2 * bytes} `))
     if (process.getuid?.() !== 0) return
     const users = new Set(await Promise.all([resized, pids[1] ?? 0, await installation.pid('gateway')].map(uidOf)))
@@ -153,21 +154,28 @@ t.test('npm start with a database per tenant', { timeout: 420_000 }, async (t) =
 
   await t.test('It is served again after a kill of its Postgres, its runtime and the control plane', async (t) => {
     for (const service of ['postgres', 'runtime']) {
-      const killed = await pidOf(installation, tenant, service)
+      const killed = await ownPid(installation, tenant.tenant_id, service)
       process.kill(killed, 'SIGKILL')
-      await until(async () => (await pidOf(installation, tenant, service)) !== killed, `another ${service}`)
+      await until(async () => (await ownPid(installation, tenant.tenant_id, service)) !== killed, `another ${service}`)
       await until(() => isServed(tenant), `the tenant after a kill of ${service}`)
       t.same(await sql(tenant, `select text from ${tenant.tenant_id}.notes`), [{ text: 'one' }], service)
     }
-    const before = await Promise.all(['postgres', 'runtime'].map((service) => pidOf(installation, tenant, service)))
+    const before = await Promise.all(
+      ['postgres', 'runtime'].map((service) => ownPid(installation, tenant.tenant_id, service)),
+    )
     process.kill(await installation.pid('control-plane'), 'SIGKILL')
     t.ok(await isServed(tenant))
     await until(async () => (await call(installation, 'GET', path).catch(() => undefined))?.status === 200)
-    t.same(await Promise.all(['postgres', 'runtime'].map((service) => pidOf(installation, tenant, service))), before)
+    t.same(
+      await Promise.all(['postgres', 'runtime'].map((service) => ownPid(installation, tenant.tenant_id, service))),
+      before,
+    )
   })
 
   await t.test('Suspension ends its processes, and resumption starts them with all data', async (t) => {
-    const pids = await Promise.all(['postgres', 'runtime'].map((service) => pidOf(installation, tenant, service)))
+    const pids = await Promise.all(
+      ['postgres', 'runtime'].map((service) => ownPid(installation, tenant.tenant_id, service)),
+    )
     t.match((await call(installation, 'PATCH', path, { suspended: true })).body, { status: 'suspended' })
     for (const pid of pids) await t.rejects(readFile(`/proc/${pid}/stat`), { code: 'ENOENT' })
     t.equal((await request(tenant, 'GET', '/rest/v1/notes')).status, 403)
@@ -197,7 +205,7 @@ t.test('npm start with a database per tenant', { timeout: 420_000 }, async (t) =
   await t.test(
     'It loses nothing when the supervisor is killed, and its processes are ended by the next start',
     async (t) => {
-      const pid = await pidOf(installation, tenant, 'postgres')
+      const pid = await ownPid(installation, tenant.tenant_id, 'postgres')
       installation.supervisor.kill('SIGKILL')
       await until(() => installation.supervisor.signalCode !== null)
       t.ok(await readFile(`/proc/${pid}/stat`, 'utf8'), 'its processes run until the next start')
@@ -209,7 +217,9 @@ t.test('npm start with a database per tenant', { timeout: 420_000 }, async (t) =
   )
 
   await t.test('Its removal and the end of the installation leave nothing behind', async (t) => {
-    const pids = await Promise.all(['postgres', 'runtime'].map((service) => pidOf(installation, tenant, service)))
+    const pids = await Promise.all(
+      ['postgres', 'runtime'].map((service) => ownPid(installation, tenant.tenant_id, service)),
+    )
     await call(installation, 'DELETE', `${path}?purge=true`)
     for (const pid of pids) await t.rejects(readFile(`/proc/${pid}/stat`), { code: 'ENOENT' })
     const containers = join(installation.data, 'containers')
@@ -238,7 +248,9 @@ t.test('A normal user has tenants with their own database', { timeout: 240_000 }
   t.match(tenant, { status: 'ready', isolation: 'database-per-tenant' })
   await fill(tenant)
   t.ok(await isServed(tenant))
-  const pids = await Promise.all(['postgres', 'runtime'].map((service) => pidOf(installation, tenant, service)))
+  const pids = await Promise.all(
+    ['postgres', 'runtime'].map((service) => ownPid(installation, tenant.tenant_id, service)),
+  )
   t.same(new Set(await Promise.all(pids.map(uidOf))), new Set([await uidOf(await installation.pid('gateway'))]))
   t.match(await readFile(`/proc/${pids[0]}/limits`, 'utf8'), new RegExp(`Max data size +${384 * 2 ** 20} `))
   await installation.killAll()

@@ -142,6 +142,13 @@ export async function startInstallation(options: InstallationOptions = {}): Prom
   }
 }
 
+/** Returns the PID of a service of a tenant's own, as the installation has recorded it. @throws Error without a record */
+export async function ownPid({ data }: Pick<Installation, 'data'>, tenantId: string, service: string): Promise<number> {
+  const file = (await readdir(join(data, 'run'))).find((name) => name.startsWith(`tenantry-${tenantId}-${service}-`))
+  if (file === undefined) throw new Error(`There is no record of ${service}.`)
+  return (JSON.parse(await readFile(join(data, 'run', file), 'utf8')) as { pid: number }).pid
+}
+
 /** Runs SQL in the control database of an installation, as its superuser. */
 export async function controlSql(
   { data }: Pick<Installation, 'data'>,

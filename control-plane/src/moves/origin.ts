@@ -9,7 +9,7 @@ export interface Origin extends End {
   removeRemains(signal: AbortSignal): Promise<void>
   /** Closes a home that stays for a revert to the tenant's logins. */
   close(signal: AbortSignal): Promise<void>
-  /** Starts what has stayed for a revert, if it was stopped. */
+  /** Starts services of the tenant's own that were stopped. */
   ensureRunning(signal: AbortSignal): Promise<void>
   /** Removes what has stayed for a revert. */
   removeRetained(signal: AbortSignal): Promise<void>

@@ -74,7 +74,7 @@ export function ownOrigin(job: MoveJob, isolation: OwnIsolation, deps: MoveDeps)
   }
 }
 
-/** Starts services for a tenant that shares those of its region. */
+/** Starts services of the tenant's own: those that it has, or for a tenant that shares those of its region. */
 async function startFor(
   tenant: Snapshot,
   isolation: OwnIsolation,
@@ -82,14 +82,9 @@ async function startFor(
   deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const wanted = {
-    ...tenant,
-    regionId: region.config.id,
-    isolation,
-    database: undefined,
-    homeVersion: undefined,
-    operation: undefined,
-  }
+  const isSame = tenant.isolation === isolation && tenant.regionId === region.config.id
+  const own = { regionId: region.config.id, isolation, database: undefined, homeVersion: undefined }
+  const wanted = { ...tenant, ...(isSame ? {} : own), operation: undefined }
   await startServices(wanted, { ...deps, store: deps.services, region }, signal)
 }
 

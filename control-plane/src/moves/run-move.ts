@@ -11,6 +11,7 @@ import { MoveError } from './move-error.ts'
 import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './move-sql.ts'
 import { isAtOrigin, namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
 import type { Locations } from './locations.ts'
+import { rejectStopped } from './reject-stopped.ts'
 import { prepareReverse } from './prepare-reverse.ts'
 import { serveNewHome } from './serve-new-home.ts'
 import { isSwitched, removeFollowing, removeReverse, retainOldHome } from './remove-remains.ts'
@@ -35,7 +36,13 @@ export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: Abo
   const isRemoved = await origin.isRemoved(signal)
   if (!isRemoved && (await isSwitched(locations, job, signal))) return complete(job, locations, deps, signal)
   // A completed move has removed the schema that shows the switch, or the services that have it do not run.
-  if (await deps.ledger.isMoved(job)) {
+  const isMoved = await deps.ledger.isMoved(job)
+  // The switch may have happened in services that do not run now. They show it when they run again.
+  if (!isMoved && isRemoved && isHeld(job)) {
+    await origin.ensureRunning(signal)
+    await rejectStopped(job.tenantId, (home) => isAtOrigin(job, home), deps)
+  }
+  if (isMoved) {
     await serveNewHome(job, deps, signal)
     await removeFollowing(locations, job, replacedSchema(job.tenantId), signal)
     await removeReverse(locations, job, job.tenantId, signal)
@@ -48,8 +55,13 @@ export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: Abo
     await removeReverse(locations, job, job.tenantId, signal)
     await origin.removeSlot(streamOf(job.tenantId, 'move'), signal)
   }, signal)
-  if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
+  if (isHeld(job)) await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'
+}
+
+/** Whether the last recorded phase is one in which requests are held, and the switch may have happened. */
+function isHeld({ step }: MoveJob): boolean {
+  return step === 'hold' || step === 'switch'
 }
 
 /** Moves the home. Nothing of an earlier attempt is left. @throws MoveError, BackupError */
