@@ -45,6 +45,22 @@ t.test('Other changes, such as suspensions, begin no period', async (t) => {
   )
 })
 
+t.test('A move to a region with a stronger isolation begins a period', async (t) => {
+  const { tenant_id: id } = await api.create()
+  await change(id, { plan: 'Pro' })
+  t.same(
+    (await periods(id)).map(({ weakerIsolation }) => weakerIsolation),
+    [undefined, undefined],
+  )
+  await api.sql(`update tenants set region_id = 'cloud', updated_at = updated_at + interval '1 minute' where id = $1`, [
+    id,
+  ])
+  const [, before, after] = await periods(id)
+  t.same(after?.since, before?.until, 'without a gap')
+  t.match(after, { plan: 'Pro', weakerIsolation: 'schema-per-tenant' })
+  await api.sql(`update tenants set region_id = 'local' where id = $1`, [id])
+})
+
 t.test('An undeleted tenant has its plan again from then on, and none while it was deleted', async (t) => {
   const { tenant_id: id, created_at: created } = await api.create()
   const remove = () => api.call('DELETE', `/v1/tenants/${id}`, { headers: { prefer: 'wait=30' } })
