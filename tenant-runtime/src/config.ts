@@ -33,9 +33,9 @@ export interface Config {
   siblingHosts: readonly SiblingHost[]
   /** The maximum wait of a request for the next primary, in seconds. */
   failoverSeconds: number
-  /** The tenants that it serves. */
   /** ID of the region whose tenants it serves; undefined if it receives those of all regions. */
   region: string | undefined
+  /** The tenants that it serves. */
   share: RuntimeShare
   limits: StorageLimits
   /** The memory for request bodies of all tenants together. */

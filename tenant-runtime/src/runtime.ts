@@ -106,8 +106,11 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     bounds.results,
   )
   const evict = (tenantId: string) => {
-    authenticator.uses.prune(tenantId, tenantOf(tenantId))
+    const tenant = tenantOf(tenantId)
+    authenticator.uses.prune(tenantId, tenant)
     for (const module of modules) module.evict(tenantId)
+    // Its files may have been removed here, before it has returned.
+    if (tenant !== undefined) storage.readmit(tenantId)
   }
   const tenants: Tenants =
     deps.tenants ??

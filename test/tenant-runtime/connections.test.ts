@@ -104,16 +104,17 @@ t.test('Connections', async (t) => {
   })
 
   t.test('Work of a tenant that is not served any more opens no connection, and leaves none', async (t) => {
-    const { connections } = open({})
+    const { connections } = open({ perTenant: 1 })
     const [{ tenantId, url, ddl_url: ddlUrl } = { tenantId: '', url: '', ddl_url: '' }] = homes
     const logins = { tenantId, url, ddlUrl }
     const database = new ScopedDatabase(connections, logins)
     const running = database.query(service, 'select pg_sleep(0.2)')
-    await until(() => connections.load.open === 1, 'the connection')
+    const waiting = t.rejects(database.query(service, 'select 1'), { code: 'DATABASE_UNAVAILABLE' })
+    await until(() => connections.load.open === 1 && connections.load.waiting === 1, 'the connection')
     // As the registry does when the tenant's manifest is removed.
     Object.assign(logins, { url: '', ddlUrl: '' })
     connections.evict(tenantId)
-    await running
+    await Promise.all([running, waiting])
     t.same(connections.load, { open: 0, idle: 0, waiting: 0 }, 'a busy one is closed when it is released')
     await t.rejects(database.query(service, 'select 1'), { code: 'DATABASE_UNAVAILABLE' })
     await t.rejects(

@@ -180,6 +180,7 @@ export class Connections {
     const pool = this.#pools.get(tenantId)
     if (pool === undefined) return
     pool.login = { tenantId, url: '' }
+    for (const waiter of pool.waiting) this.#reject(pool, waiter, notServed())
     for (const { connection } of pool.idle.splice(0)) void this.#discard(tenantId, connection)
   }
 
@@ -262,7 +263,10 @@ export class Connections {
         onFailure: () => (pool.isUnreachable = true),
       })
       pool.isUnreachable = false
-      return connection
+      // The tenant was evicted meanwhile.
+      if (login.url !== '') return connection
+      connection.client.end().catch(() => undefined)
+      throw notServed()
     } catch (cause) {
       this.#removeOne(login.tenantId)
       this.#openForWaiting()

@@ -41,6 +41,8 @@ export interface StorageModule extends RuntimeModule {
   readonly files: StoredFiles
   /** Objects found without their file since the start. */
   readonly phantoms: () => number
+  /** Accepts files of a tenant again whose data was removed: it had moved away. */
+  readmit(tenantId: string): void
   /** Resolves when no collection is running and the database holds no intents in advance. */
   idle(): Promise<void>
 }
@@ -65,6 +67,7 @@ export function createStorageModule(options: StorageModuleOptions): StorageModul
     name: 'storage',
     collector,
     files: new StoredFiles(deps),
+    readmit: (tenantId) => backend.readmitTenant(tenantId),
     idle,
     phantoms: () => [...phantoms.values()].reduce((sum, n) => sum + n, 0),
     async routes(app) {
