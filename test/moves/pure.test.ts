@@ -192,13 +192,16 @@ t.test('visibleIn decides as Postgres does', async (t) => {
 
 t.test('fileMove lets files stay in a store of both ends, and copies them otherwise', async (t) => {
   const [local, bucket, another] = ['local', 'http://s3 files/', 'http://s3 files/other/']
-  t.equal(fileMove([local], [local], true), 'copied', 'each runtime has a directory of its own')
-  t.equal(fileMove([bucket], [bucket], true), 'stay')
-  t.equal(fileMove([bucket], [another], false), 'copied')
-  t.equal(fileMove([bucket], [local], true), 'copied')
-  t.equal(fileMove([bucket, local], [local], true), 'copied', 'the source can be read while it changes its store')
-  t.throws(() => fileMove([local], [bucket], true), /is not a volume/)
-  t.throws(() => fileMove([bucket, local], [bucket], false), /are being moved from one store to another/)
+  const shared = (...stores: string[]) => ({ isOwn: false, stores })
+  const own = (...stores: string[]) => ({ isOwn: true, stores })
+  t.equal(fileMove(shared(local), own(local)), 'copied', 'each runtime has a directory of its own')
+  t.equal(fileMove(shared(bucket), own(bucket)), 'stay')
+  t.equal(fileMove(shared(bucket), shared(another)), 'copied')
+  t.equal(fileMove(shared(bucket), own(local)), 'copied')
+  t.equal(fileMove(shared(bucket, local), own(local)), 'copied', 'the source can be read while it changes its store')
+  t.throws(() => fileMove(shared(local), own(bucket)), /is not a volume/)
+  t.throws(() => fileMove(own(bucket), shared(local)), /is not a volume/)
+  t.throws(() => fileMove(shared(bucket, local), shared(bucket)), /are being moved from one store to another/)
 })
 
 t.test('attemptMove states a failed copy in terms of the move, and no internal text', async (t) => {

@@ -145,8 +145,12 @@ const homes: [isolation: string, text: string][] = [
 /** Moves the tenant into services of another kind, or to another region, after a confirmation. */
 export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeIsolationProps) {
   const present = { isolation: tenant.isolation, region: tenant.region }
-  const [isolation, setIsolation] = useState(homes.find(([one]) => one !== present.isolation)?.[0] ?? '')
+  const [chosen, setChosen] = useState<string | undefined>(undefined)
   const [region, setRegion] = useState(present.region)
+  const isSameRegion = region === present.region
+  const offered = homes.filter(([one]) => !isSameRegion || one !== present.isolation)
+  const preset = isSameRegion ? offered[0]?.[0] : present.isolation
+  const isolation = offered.find(([one]) => one === chosen)?.[0] ?? preset ?? ''
   // A key that is limited to a region moves no tenant out of it.
   const canChoose = limitOf(useSession()) === 'nothing'
   const regions = useLoad<{ regions: Region[] }>(canChoose ? '/v1/regions' : undefined).data?.regions ?? []
@@ -169,7 +173,7 @@ export function ChangeIsolation({ tenant, endsRevert, onDone, onClose }: ChangeI
         as long as the move can be reverted.
       </p>
       {endsRevert && <p>The last move cannot be reverted any more.</p>}
-      <SelectField label="To" value={isolation} onInput={setIsolation} options={homes} />
+      <SelectField label="To" value={isolation} onInput={setChosen} options={offered} />
       {regions.length > 1 && (
         <SelectField
           label="Region"

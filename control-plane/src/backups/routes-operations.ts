@@ -7,6 +7,7 @@ import { BackupWithOperation, toBodyWithOperation } from './backup-body.ts'
 import type { Backup } from './backup.ts'
 import type { BackupWrite, RestoredTenant } from './store.ts'
 import { foundBackup, backupStorage, type BackupRoutesDeps } from './routes-deps.ts'
+import { limitOf, type KeyLimit } from '../keys/index.ts'
 import type { Api } from '../http/api.ts'
 import { respondOnce } from '../http/idempotency.ts'
 import { NoQuery, waitSeconds, writeContext } from '../http/parameters.ts'
@@ -140,6 +141,7 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
             const restored = await record((write) => store.requestRestore(backup.id, write), toBodyWithOperation)
             return settled(deps, restored, wait, request)
           }
+          rejectOtherRegion(limitOf(request), backup)
           const tenant = await newTenant(deps, backup, into)
           const presentTenant = presentRestored(deps, tenant)
           const made = await record(
@@ -150,6 +152,15 @@ export function addUseBackup(app: Api, deps: BackupRoutesDeps): void {
         },
       )
     },
+  )
+}
+
+/** Rejects a new tenant outside the region of a key: its tenant has moved since the backup. @throws ControlError KEY_LIMITED */
+function rejectOtherRegion({ region }: KeyLimit, backup: { region: string }): void {
+  if (region === undefined || region === backup.region) return
+  throw new ControlError(
+    'KEY_LIMITED',
+    `The backup is of the region "${backup.region}". The platform key is limited to "${region}".`,
   )
 }
 

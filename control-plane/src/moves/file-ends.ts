@@ -68,43 +68,65 @@ export async function chooseFiles(
   deps: Pick<MoveDeps, 'ledger' | 'epoch'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const [from, to] = await Promise.all([source, target].map((end) => storesOf(end, signal)))
   if (!source.isOwn && !target.isOwn) for (const end of [source, target]) await rejectOfAllRegions(end, signal)
-  const files = fileMove(from ?? [], to ?? [], target.isOwn)
+  const files = fileMove(await storesAt(source, signal), await storesAt(target, signal))
+  if (!target.isOwn) await rejectOtherFiles(source, target.runtime, files, job.tenantId, signal)
   await deps.ledger.recordFiles(job, files, deps.epoch)
   // What is recorded is what is removed at the end of this attempt, too.
   job.files = files
 }
 
-/**
- * Returns how files get from one store to the other. Pure.
- * @param from the stores of the source, of which several are in use while its files change their store
- * @throws MoveError
- */
-export function fileMove(from: readonly string[], to: readonly string[], isIntoVolume: boolean): FileMove {
-  const common = to.filter((store) => store !== local && from.includes(store))
-  if (common.length === 0) {
-    if (isIntoVolume && to.some((store) => store !== local))
-      throw new MoveError(
-        "The store of the tenant's own runtimes is not a volume, so that no file can be copied there.",
-      )
-    return 'copied'
-  }
-  if (from.length > 1 || to.length > 1)
-    throw new MoveError('The files of the runtimes are being moved from one store to another.')
-  return 'stay'
+/** The stores of the runtimes at one end. Several are in use while the files change their store. */
+interface StoresAt {
+  isOwn: boolean
+  stores: readonly string[]
 }
 
-async function storesOf(end: FileEnd, signal: AbortSignal): Promise<readonly string[]> {
-  if (!end.isOwn) return (await end.runtime.stores(signal)).stores
+/** Returns how files get from one store to the other. Pure. @throws MoveError */
+export function fileMove(from: StoresAt, to: StoresAt): FileMove {
+  if (to.stores.some((store) => store !== local && from.stores.includes(store))) {
+    if (from.stores.length > 1 || to.stores.length > 1)
+      throw new MoveError('The files of the runtimes are being moved from one store to another.')
+    return 'stay'
+  }
+  if ([from, to].some(({ isOwn, stores }) => isOwn && stores.some((store) => store !== local)))
+    throw new MoveError("The store of the tenant's own runtimes is not a volume, so that no file can be copied.")
+  return 'copied'
+}
+
+/**
+ * Rejects a store in which the tenant has other files than the present ones. No earlier attempt has left any: they are of the same
+ * server under another name, and its files would be removed with the copy.
+ * @throws MoveError
+ */
+async function rejectOtherFiles(
+  source: FileEnd,
+  target: RuntimeFiles,
+  files: FileMove,
+  tenantId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  if (files === 'stay' && source.isOwn) return
+  const wanted = files === 'stay' && !source.isOwn ? await source.runtime.storeId(signal) : undefined
+  if ((await target.storeId(signal)) !== wanted)
+    throw new MoveError(`The other runtimes have a store of the tenant ${tenantId} already.`)
+}
+
+async function storesAt(end: FileEnd, signal: AbortSignal): Promise<StoresAt> {
+  if (!end.isOwn) {
+    const all = (await end.runtime.stores(signal)).map(({ stores }) => stores)
+    if (new Set(all.map((stores) => stores.join('\n'))).size > 1)
+      throw new MoveError('The runtimes that tenants share have different stores.')
+    return { isOwn: false, stores: all[0] ?? [] }
+  }
   const { engine, stack, filesServices } = end.location
   const { code, stdout } = await engine.exec(stack, filesServices[0], ['bash', '-c', readStores], { signal })
   if (code !== 0) throw new MoveError("The store of the tenant's own runtimes could not be read.")
-  return stdout.trim().split('\n')
+  return { isOwn: true, stores: stdout.trim().split('\n') }
 }
 
 /** Rejects runtimes that would serve the tenant in its former region, too. @throws MoveError */
 async function rejectOfAllRegions({ regionId, runtime }: SharedFiles, signal: AbortSignal): Promise<void> {
-  if ((await runtime.stores(signal)).region !== regionId)
+  if ((await runtime.stores(signal)).some(({ region }) => region !== regionId))
     throw new MoveError(`The runtimes of the region "${regionId}" need the setting TENANTRY_REGION=${regionId}.`)
 }

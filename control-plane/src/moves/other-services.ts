@@ -62,7 +62,12 @@ export function otherOrigin(job: MoveJob, { from }: OwnModels, deps: MoveDeps): 
     removeRemains: (signal) => removeServices(job, from, deps, signal),
     // Nothing stays for a revert.
     close: () => Promise.resolve(),
-    ensureRunning: () => Promise.resolve(),
+    async ensureRunning(signal) {
+      if (await own.location.isPresent(signal)) return
+      const tenant = await deps.tenant(job.tenantId)
+      if (tenant !== undefined && tenant.desired !== 'deleted' && tenant.isolation === from)
+        await startServices(tenant, { ...deps, store: deps.services, region: own.region }, signal)
+    },
     removeRetained: (signal) => removeServices(job, from, deps, signal),
   }
 }

@@ -7,7 +7,7 @@ import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { dropSlotSql, identitiesSql, publishSql } from './move-sql.ts'
-import { namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
+import { namesOf, neverRevertible, regionAfter, streamOf, type Identity, type MoveJob } from './move.ts'
 import { createStateSql } from './reverse-state.ts'
 import { structureHash } from './structure.ts'
 
@@ -69,7 +69,7 @@ async function obstacle(
   deps: MoveDeps,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { region } = job
+  const region = regionAfter(job)
   const { reverseSeconds, reverses } = deps
   const never = neverRevertible(job)
   if (never !== undefined) return never

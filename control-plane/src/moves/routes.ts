@@ -5,6 +5,7 @@ import { Type, type Static } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { NoBody, NoQuery, waitSeconds, writeContext } from '../http/parameters.ts'
+import { limitOf } from '../keys/index.ts'
 import { isUuid } from '../platform/uuid.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { ControlError } from '../platform/errors.ts'
@@ -92,7 +93,7 @@ export function addMoveRoutes(app: Api, deps: MoveRoutesDeps): void {
         response: { 202: ChangedTenant },
       },
     },
-    (request, reply) => begin(request, reply, (id, write) => deps.tenants.revertMove(id, write)),
+    (request, reply) => begin(request, reply, (id, write) => deps.tenants.revertMove(id, limitOf(request), write)),
   )
 
   app.post(

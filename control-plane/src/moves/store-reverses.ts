@@ -2,7 +2,7 @@
 import { recordChange } from '../platform/change-log.ts'
 import type { Database, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import type { MoveJob, ReverseJob } from './move.ts'
+import { regionAfter, type MoveJob, type ReverseJob } from './move.ts'
 import type { ReverseFacts } from './reverse.ts'
 import { homeLocation, toJobs, type JobRow } from './store-ledger.ts'
 
@@ -46,9 +46,9 @@ export function createReverseLedger(database: Database) {
       return rows.flatMap(toJobs).flatMap(toReverses)[0]
     },
 
-    /** Returns the number of moves in a region whose old home is not removed yet. */
+    /** Returns the number of moves into a region whose old home is not removed yet. Their slots are on its servers. */
     async count(region: string): Promise<number> {
-      return (await this.open()).filter((job) => job.region === region).length
+      return (await this.open()).filter((job) => regionAfter(job) === region).length
     },
 
     /** Reads what decides whether a reverse continues; undefined if its operation does not exist any more. */

@@ -69,7 +69,7 @@ export function createRebalanceLedger(database: Database, tenants: Pick<TenantSt
               move.tenantId,
               move.to,
               { transaction, audit },
-              { isReversible: false },
+              { isReversible: false, from: { region: rebalance.region, database: move.from } },
             )
             await transaction.rebalanceMove.update({
               where: { rebalanceId_position: { rebalanceId: rebalance.id, position: move.position } },

@@ -6,6 +6,7 @@ import { ControlError } from '../platform/errors.ts'
 import type { Transaction } from '../platform/database.ts'
 import { lock } from '../platform/locks.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
+import type { KeyLimit } from '../keys/index.ts'
 import type { Isolation } from '../stacks/index.ts'
 import { lockIdleTenant, readTenant, rejectUnlessIdle, type TenantRow } from './store-locks.ts'
 import { openOperation, shownTenant, type MoveRequest } from './store-raise.ts'
@@ -21,18 +22,26 @@ import type { TenantWrite } from './tenant-write.ts'
 /** A write, and the time at which it is made. */
 type MoveWrite = RecordedWrite & { at: Date }
 
+/** Options of a move to another shared database. */
+export interface MoveOptions {
+  /** Whether the move can be reverted for some time. */
+  isReversible?: boolean
+  /** The shared database in which the home has to be; absent: any. */
+  from?: { region: string; database: string }
+}
+
 /**
  * Requests the move of a home to another shared database of its region.
- * @param options whether the move can be reverted for some time
  * @throws ControlError NOT_SHARED, NOT_ACTIVE, SAME_DATABASE, UNKNOWN_DATABASE, DATABASE_FULL, OPERATION_IN_PROGRESS
  */
 export async function requestMove(
   id: string,
   to: string,
   write: MoveWrite,
-  { isReversible = true }: { isReversible?: boolean },
+  { isReversible = true, from }: MoveOptions,
 ): Promise<TenantWrite> {
   const { transaction } = write
+  if (from !== undefined) await rejectUnlessIn(transaction, id, from)
   await lockWithHomes(transaction, id)
   const tenant = await readTenant(transaction, id, undefined)
   rejectUnlessMovable(tenant, to)
@@ -40,6 +49,17 @@ export async function requestMove(
   const target = await sharedDatabaseNamed(transaction, tenant.regionId, to)
   const move = { region: tenant.regionId, from: tenant.sharedDatabase?.name ?? '', to: target.name, isReversible }
   return begin(tenant, move, 'tenant.move', write)
+}
+
+/** Rejects a tenant that has left a database. @throws ControlError NOT_SHARED */
+async function rejectUnlessIn(
+  transaction: Transaction,
+  id: string,
+  { region, database }: NonNullable<MoveOptions['from']>,
+): Promise<void> {
+  const home = { id, regionId: region, sharedDatabase: { name: database } }
+  if ((await transaction.tenant.count({ where: home })) > 0) return
+  throw new ControlError('NOT_SHARED', `The home of the tenant is not in the database "${database}" any more.`)
 }
 
 /** The region to which a tenant moves, and an isolation model that the region supports. What is absent stays. */
@@ -120,11 +140,13 @@ async function lockWithHomes(transaction: Transaction, id: string, otherRegion?:
 
 /**
  * Requests that a home returns to the database that its last move has left.
- * @throws ControlError NO_MOVE_TO_REVERT, NOT_ACTIVE, OPERATION_IN_PROGRESS
+ * @throws ControlError NO_MOVE_TO_REVERT, NOT_ACTIVE, OPERATION_IN_PROGRESS, KEY_LIMITED
  */
-export async function requestRevert(id: string, write: MoveWrite): Promise<TenantWrite> {
+export async function requestRevert(id: string, keyLimit: KeyLimit, write: MoveWrite): Promise<TenantWrite> {
   const tenant = await lockIdleTenant(write.transaction, id, undefined)
   const revert = await moveToRevert(write.transaction, tenant, write.at)
+  if (revert.toRegion !== undefined && (keyLimit.region !== undefined || keyLimit.tenantId !== undefined))
+    throw new ControlError('KEY_LIMITED', 'A limited platform key cannot return a tenant to another region.')
   return begin(tenant, revert, 'tenant.revert_move', write)
 }
 

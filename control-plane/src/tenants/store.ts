@@ -25,7 +25,7 @@ import { toOperation, toPublicKeys } from './store-rows.ts'
 import { changeDetail, changedColumns, operationOf } from './store-change.ts'
 import { sharedDatabaseFor } from './store-shared-databases.ts'
 import { inProgress, lockIdleTenant, lockTenant, readTenant, rejectUnlessIdle } from './store-locks.ts'
-import { requestRelocation, type Relocation, requestMove, requestRevert } from './store-moves.ts'
+import { requestRelocation, type MoveOptions, type Relocation, requestMove, requestRevert } from './store-moves.ts'
 import { revertDeletion } from './store-undelete.ts'
 import { rejectTaken, withNameCheck } from './store-name-check.ts'
 import { listTenants, type TenantFilter } from './store-list.ts'
@@ -289,19 +289,16 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
     },
 
     /** Requests a move, as `requestMove` does. */
-    move: (
-      id: string,
-      to: string,
-      write: RecordedWrite,
-      options: { isReversible?: boolean } = {},
-    ): Promise<TenantWrite> => requestMove(id, to, { ...write, at: now() }, options),
+    move: (id: string, to: string, write: RecordedWrite, options: MoveOptions = {}): Promise<TenantWrite> =>
+      requestMove(id, to, { ...write, at: now() }, options),
 
     /** Requests another isolation model or region, as `requestRelocation` does. */
     relocate: (id: string, to: Relocation, ifMatch: number | undefined, write: RecordedWrite): Promise<TenantWrite> =>
       requestRelocation(id, to, ifMatch, { ...write, at: now() }),
 
     /** Requests the revert of the last move, as `requestRevert` does. */
-    revertMove: (id: string, write: RecordedWrite): Promise<TenantWrite> => requestRevert(id, { ...write, at: now() }),
+    revertMove: (id: string, keyLimit: KeyLimit, write: RecordedWrite): Promise<TenantWrite> =>
+      requestRevert(id, keyLimit, { ...write, at: now() }),
 
     /** Returns an operation; undefined if it does not exist. */
     async getOperation(id: string): Promise<Operation | undefined> {

@@ -94,7 +94,10 @@ export function checkChange(body: TenantChangeBody, tenant: Pick<Tenant, 'isolat
   if (body.name !== undefined) checkName(body.name)
   const moving = (['isolation', 'region'] as const).filter((field) => body[field] !== undefined)
   if (moving.length > 0 && Object.keys(body).length > moving.length)
-    throw new ControlError('INVALID_FIELD', `Field "${moving.join('" and "')}" must be the only one of its request.`)
+    throw new ControlError(
+      'INVALID_FIELD',
+      `Field "${moving[0]}" must be the only one of its request, apart from "isolation" and "region".`,
+    )
   const { pause_after_seconds: pauseAfter, backup_schedule: schedule } = body
   if (pauseAfter != null && pauseAfter > 0 && pauseAfter < minPauseSeconds) {
     throw new ControlError(

@@ -18,7 +18,7 @@ const RuntimeStores = Type.Object({
   stores: Type.Array(Type.String()),
   region: Type.Union([Type.String(), Type.Null()]),
 })
-/** The stores of files of runtimes, and the region whose tenants they serve; null if they receive those of all regions. */
+/** The stores of a runtime's files, and the region whose tenants it serves; null if it receives those of all regions. */
 export type RuntimeStores = Static<typeof RuntimeStores>
 const Hashed = Type.Object({ sha256: Type.String() })
 const Written = Type.Object({ size: Type.Integer(), sha256: Type.String() })
@@ -39,8 +39,8 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
         headers: { [internalTokenHeader]: sentToken(internalToken), ...options.headers },
         signal: AbortSignal.any([signal, clock.timeout(milliseconds)]),
       })
-    const readStore = (signal: AbortSignal) =>
-      checked('read of the store', call(first(), 'store', {}, signal, callMilliseconds))
+    const readStore = (signal: AbortSignal, url = first()) =>
+      checked('read of the store', call(url, 'store', {}, signal, callMilliseconds))
     const first = () => {
       const [url] = urls
       if (url === undefined) throw new BackupError('FAILED', 'The region has no runtime.')
@@ -106,11 +106,9 @@ export function createRuntimeFiles(internalToken: InternalToken, fetch: typeof g
         return Value.Parse(Store, await response.json()).store_id ?? undefined
       },
 
-      /** Returns the stores of the runtimes' files. */
-      async stores(signal: AbortSignal): Promise<RuntimeStores> {
-        const response = await readStore(signal)
-        return Value.Parse(RuntimeStores, await response.json())
-      },
+      /** Returns the stores of each runtime's files. */
+      stores: (signal: AbortSignal): Promise<RuntimeStores[]> =>
+        Promise.all(urls.map(async (url) => Value.Parse(RuntimeStores, await (await readStore(signal, url)).json()))),
 
       /** Gives the tenant's store an ID, unless it has one. Each runtime then accepts its files. @returns the store's ID */
       async claimStore(storeId: string, signal: AbortSignal): Promise<string> {
