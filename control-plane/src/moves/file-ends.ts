@@ -68,8 +68,9 @@ export async function chooseFiles(
   deps: Pick<MoveDeps, 'ledger' | 'epoch'>,
   signal: AbortSignal,
 ): Promise<void> {
-  if (!source.isOwn && !target.isOwn) for (const end of [source, target]) await rejectOfAllRegions(end, signal)
-  const files = fileMove(await storesAt(source, signal), await storesAt(target, signal))
+  const isBetweenRegions = !source.isOwn && !target.isOwn
+  const from = await storesAt(source, isBetweenRegions, signal)
+  const files = fileMove(from, await storesAt(target, isBetweenRegions, signal))
   if (!target.isOwn) await rejectOtherFiles(source, target.runtime, files, job.tenantId, signal)
   await deps.ledger.recordFiles(job, files, deps.epoch)
   // What is recorded is what is removed at the end of this attempt, too.
@@ -112,9 +113,11 @@ async function rejectOtherFiles(
     throw new MoveError(`The other runtimes have a store of the tenant ${tenantId} already.`)
 }
 
-async function storesAt(end: FileEnd, signal: AbortSignal): Promise<StoresAt> {
+async function storesAt(end: FileEnd, isBetweenRegions: boolean, signal: AbortSignal): Promise<StoresAt> {
   if (!end.isOwn) {
-    const all = (await end.runtime.stores(signal)).map(({ stores }) => stores)
+    const runtimes = await end.runtime.stores(signal)
+    if (isBetweenRegions) rejectOfAllRegions(runtimes, end.regionId)
+    const all = runtimes.map(({ stores }) => stores)
     if (new Set(all.map((stores) => stores.join('\n'))).size > 1)
       throw new MoveError('The runtimes that tenants share have different stores.')
     return { isOwn: false, stores: all[0] ?? [] }
@@ -126,7 +129,7 @@ async function storesAt(end: FileEnd, signal: AbortSignal): Promise<StoresAt> {
 }
 
 /** Rejects runtimes that would serve the tenant in its former region, too. @throws MoveError */
-async function rejectOfAllRegions({ regionId, runtime }: SharedFiles, signal: AbortSignal): Promise<void> {
-  if ((await runtime.stores(signal)).some(({ region }) => region !== regionId))
+function rejectOfAllRegions(runtimes: readonly { region: string | null }[], regionId: string): void {
+  if (runtimes.some(({ region }) => region !== regionId))
     throw new MoveError(`The runtimes of the region "${regionId}" need the setting TENANTRY_REGION=${regionId}.`)
 }

@@ -115,6 +115,11 @@ export function isWanted({ state, canceled = false }: Pick<MoveJob, 'state' | 'c
   return (state === 'pending' || state === 'running') && !canceled
 }
 
+/** Whether the last recorded phase is one in which requests are held, and the switch may have happened. */
+export function isHeld({ step }: Pick<MoveJob, 'step'>): boolean {
+  return step === 'hold' || step === 'switch'
+}
+
 /** Returns the reason for which a move can never be reverted; undefined if there is none. */
 export function neverRevertible({ fromIsolation, toIsolation, isReversible = true }: MoveColumn): string | undefined {
   if (isOwn(fromIsolation) && isOwn(toIsolation))

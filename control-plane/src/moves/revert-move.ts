@@ -7,7 +7,7 @@ import type { Locations } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { releaseLease } from './release-lease.ts'
-import { isAtOrigin, namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
+import { isAtOrigin, isHeld, namesOf, streamOf, type MoveJob, type ReverseJob } from './move.ts'
 import { rejectStructure } from './prepare-reverse.ts'
 import { clearMark, closeOldHome, isSwitched, removeFollowing, removeReverse } from './remove-remains.ts'
 import { rejectStopped } from './reject-stopped.ts'
@@ -45,7 +45,7 @@ export async function completeOrContinue(
   await closeOldHome(there, signal)
   await originOf(reverse, deps).close(signal)
   await removeFollowing(locations, job, tenantId, signal)
-  if (job.step === 'hold' || job.step === 'switch') await deps.ledger.release(job, 'catch up', deps.epoch)
+  if (isHeld(job)) await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'
 }
 

@@ -9,7 +9,7 @@ import { destinationOf, originOf } from './choose-ends.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
 import { identitiesSql, obstacleSql, publishSql, restoreIdentitiesSql } from './move-sql.ts'
-import { isAtOrigin, namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
+import { isAtOrigin, isHeld, namesOf, neverRevertible, streamOf, type Identity, type MoveJob } from './move.ts'
 import type { Locations } from './locations.ts'
 import { rejectStopped } from './reject-stopped.ts'
 import { prepareReverse } from './prepare-reverse.ts'
@@ -57,11 +57,6 @@ export async function completeOrRevert(job: MoveJob, deps: MoveDeps, signal: Abo
   }, signal)
   if (isHeld(job)) await deps.ledger.release(job, 'catch up', deps.epoch)
   return 'not moved'
-}
-
-/** Whether the last recorded phase is one in which requests are held, and the switch may have happened. */
-function isHeld({ step }: MoveJob): boolean {
-  return step === 'hold' || step === 'switch'
 }
 
 /** Moves the home. Nothing of an earlier attempt is left. @throws MoveError, BackupError */
