@@ -2,6 +2,7 @@
 // environment, the meaning, and the origin. The parts read no other names, `npm start` passes on what operators may set, and
 // docs/operate/configuration.md shows the tables.
 import { controlUrl, internalToken, logLevel, restarts, type Setting, type Settings } from './setting.ts'
+import { storageRelaySettings } from './storage-relay-settings.ts'
 
 const installation: Setting = {
   description: 'name of the installation, a UUID, the same for docker-proxy and the control plane',
@@ -308,6 +309,7 @@ export const gatewaySettings = {
     fallback: 'none',
     setBy: 'operator',
   },
+  ...storageRelaySettings,
   TENANTRY_ACCESS_LOG: {
     description: 'share of the requests that are [logged](monitoring.md#access-log), such as `0.01` or `1`',
     fallback: '0',

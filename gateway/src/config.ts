@@ -4,6 +4,7 @@ import { ConfigurationError, Environment, gatewaySettings, logLevels, type LogLe
 import { Type, type Static, type TSchema } from 'typebox'
 import { Value } from 'typebox/value'
 import { readEgress, readEgressHosts, type EgressConfig } from './egress/egress-config.ts'
+import { readStorageRelay, type StorageRelayConfig } from './storage-relay/relay-config.ts'
 import type { Limits } from './limits.ts'
 import type { TenantAddresses } from './tenants/connection-bounds.ts'
 import { parseIpv4Range, parseIpv4Ranges, type Ipv4Range as Range } from './tenants/ipv4-range.ts'
@@ -41,6 +42,14 @@ const Variables = Type.Object({
   TENANTRY_EGRESS_STORAGE: Type.Optional(Hosts),
   TENANTRY_EGRESS_MAY_REACH: Type.Optional(Type.String()),
   TENANTRY_EGRESS_FORBIDDEN: Type.Optional(Type.String()),
+  TENANTRY_STORAGE_RELAY_PORT: Type.Optional(Type.String({ pattern: port })),
+  TENANTRY_S3_ENDPOINT: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_S3_REGION: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_S3_BUCKET: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_S3_PREFIX: Type.Optional(Type.String({ pattern: '^(?:[\\w.-]+/)*$' })),
+  TENANTRY_S3_PATH_STYLE: Type.Optional(Type.String({ pattern: '^[01]$' })),
+  TENANTRY_S3_ACCESS_KEY_ID: Type.Optional(Type.String({ minLength: 1 })),
+  TENANTRY_S3_SECRET_ACCESS_KEY_FILE: Type.Optional(Type.String({ minLength: 1 })),
   TENANTRY_ACCESS_LOG: Type.Optional(Type.String({ pattern: '^(?:0|1|0[.][0-9]{1,6})$' })),
   TENANTRY_CONTROL_URL: Type.String({ pattern: '^https?://[^/?#]+/?$' }),
   TENANTRY_INTERNAL_TOKEN_FILE: Type.String({ minLength: 1 }),
@@ -81,6 +90,8 @@ export interface Config {
   }
   /** The egress proxy, on the internal host. */
   readonly egress?: EgressConfig
+  /** The storage relay, on the internal host. */
+  readonly storageRelay?: StorageRelayConfig
   /** The range of tenants' addresses, whose connections are limited by address. */
   readonly tenantAddresses?: TenantAddresses
   /** Proxies whose forwarding headers are trusted. */
@@ -124,6 +135,7 @@ export function readConfig(variables: Readonly<Record<string, string | undefined
     ...postgresOf(given),
     ...tenantAddressesOf(given),
     ...readEgress(environment),
+    ...readStorageRelay(environment),
     trustedProxies: parseIpv4Ranges(given.TENANTRY_TRUSTED_PROXIES ?? '') ?? [],
     controlUrl: given.TENANTRY_CONTROL_URL.replace(/\/$/, ''),
     internalTokenFile: given.TENANTRY_INTERNAL_TOKEN_FILE,

@@ -19,6 +19,8 @@ import { createPublicServer } from './http/public-server.ts'
 import { createResolver } from './egress/destinations.ts'
 import type { EgressConfig } from './egress/egress-config.ts'
 import { EgressProxy } from './egress/egress-proxy.ts'
+import type { StorageRelayConfig } from './storage-relay/relay-config.ts'
+import { openStorageRelay } from './storage-relay/open-relay.ts'
 import { defaultLimits, type Limits } from './limits.ts'
 import { closeWithin, listenOnAll } from './listeners.ts'
 import { openMetering, type Metering } from './meter/metering.ts'
@@ -55,6 +57,8 @@ export interface GatewayOptions {
   postgres?: { port: number; tls?: PostgresTls; requireTls?: boolean }
   /** The egress proxy: its port on `internalHost`, and its rules. */
   egress?: EgressConfig
+  /** The storage relay: its port on `internalHost`, and its bucket. */
+  storageRelay?: StorageRelayConfig
   /** Proxies in front of the gateway whose forwarding headers are trusted; none by default. */
   trustedProxies?: readonly Ipv4Range[]
   /** The range of tenants' addresses, whose connections are limited by address; without it no connection is. */
@@ -271,6 +275,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
       onRejected: (tenant, destination) =>
         log.warn({ tenant, destination }, 'A tenant may not reach a destination through the egress proxy.'),
     })
+  const storageRelay = openStorageRelay(options.storageRelay, { ...options, limits, log, reports })
   const sources = {
     limits,
     table,
@@ -341,6 +346,11 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     { server: internalServer, host: options.internalHost, port: options.internalPort },
     postgresProxy && { server: postgresProxy.server, host: options.host, port: postgresProxy.port, isPublic: true },
     egressProxy && { server: egressProxy.server, host: options.internalHost, port: options.egress?.port ?? 0 },
+    storageRelay && {
+      server: storageRelay.server,
+      host: options.internalHost,
+      port: options.storageRelay?.port ?? 0,
+    },
   ])
   const [port = 0, internalPort = 0, postgresPort, egressPort] = listening.map((one) => one?.port)
   const [publicListening, , postgresListening] = listening
@@ -353,8 +363,8 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const certify = certificate?.run(watching.signal)
   const lease = leases.run(leasing.signal)
   // An error such as the lack of file descriptors does not end established connections.
-  for (const server of [publicServer, internalServer, postgresProxy?.server, egressProxy?.server])
-    server?.on('error', onError)
+  const others = [postgresProxy?.server, egressProxy?.server, storageRelay?.server]
+  for (const server of [publicServer, internalServer, ...others]) server?.on('error', onError)
   log.info({ port, internalPort, postgresPort, egressPort, routes: routes.size }, 'The gateway is listening.')
 
   const stop = async (grace: number): Promise<void> => {
@@ -365,6 +375,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     postgresProxy?.close()
     await closeWithin(publicServer, publicListening, grace, () => live.endAll(grace * liveShare))
     egressProxy?.close()
+    storageRelay?.close()
     internalServer.close()
     internalServer.closeAllConnections()
     await Promise.all([upstreams.destroy(), relay.destroy()])

@@ -1,7 +1,8 @@
 // The limits of the gateway. Times are in milliseconds, sizes in bytes.
 import type { EgressProxyLimits } from './egress/egress-proxy.ts'
+import type { StorageRelayLimits } from './storage-relay/storage-relay.ts'
 
-export interface Limits extends EgressProxyLimits {
+export interface Limits extends EgressProxyLimits, StorageRelayLimits {
   urlBytes: number
   headerBytes: number
   /** The maximum number of connections to the public and to the internal server. */
@@ -160,4 +161,7 @@ export const defaultLimits: Limits = {
   egressHeadTimeout: 5_000,
   egressConnectTimeout: 10_000,
   egressIdleTimeout: 310_000,
+  storageRequests: 512,
+  storageRequestsPerTenant: 32,
+  storageIdleTimeout: 60_000,
 }

@@ -164,20 +164,19 @@ function readStorage(
   return {
     backend,
     fallback,
-    s3:
-      backend === 's3' || fallback === 's3'
-        ? { ...readS3(environment), ...storageEgress(egress, siblings) }
-        : undefined,
+    s3: backend === 's3' || fallback === 's3' ? withEgress(readS3(environment), egress, siblings) : undefined,
   }
 }
 
 /** The connections to the storage that the gateway's egress proxy allows all runtimes of a region together. */
 const proxiedSockets = 120
 
-function storageEgress(proxy: EgressProxySettings | undefined, siblings: number): Pick<S3Settings, 'egress'> {
-  if (proxy === undefined) return {}
+function withEgress(s3: S3Settings, proxy: EgressProxySettings | undefined, siblings: number): S3Settings {
+  // The gateway with the proxy is also the storage relay of tenants' own runtimes, which need no way out for it.
+  const isRelayed = proxy !== undefined && URL.parse(s3.endpoint ?? '')?.hostname === URL.parse(proxy.url)?.hostname
+  if (proxy === undefined || isRelayed) return s3
   const maxSockets = Math.max(1, Math.floor(proxiedSockets / (1 + siblings)))
-  return { egress: { tunnel: tunnelToStorage(proxy), maxSockets } }
+  return { ...s3, egress: { tunnel: tunnelToStorage(proxy), maxSockets } }
 }
 
 function readS3(environment: RuntimeEnvironment): S3Settings {

@@ -21,6 +21,7 @@ import { installation, made, type Changeable } from './made-stack.ts'
 export class FakeEngine implements Engine {
   readonly installation = installation
   readonly name = 'docker'
+  readonly hostIds: readonly string[] = []
   /** False makes every call fail with ENGINE_UNREACHABLE. */
   isReachable = true
   /** `converge` waits until this promise resolves. */
@@ -36,6 +37,10 @@ export class FakeEngine implements Engine {
   async info() {
     this.#check()
     return { name: 'stand-in', apiVersion: '1.41', warnings: [], ...this.host }
+  }
+
+  isDown(): boolean {
+    return false
   }
 
   async image(reference: string): Promise<HostImage> {

@@ -10,7 +10,7 @@ import { createRunningTenants, type RunningTenants } from '#control-plane/tenant
 import { createWarmPoolStore, type WarmPoolStore } from '#control-plane/warm-pool/store.ts'
 import { migrate, readMigrations } from '#control-plane/platform/migrations.ts'
 import { recordRegions } from '#control-plane/plans/store.ts'
-import type { DockerSettings } from '#control-plane/stacks/docker-settings.ts'
+import type { DockerSettings } from '#control-plane/stacks/container-settings.ts'
 import { readRegions, type RegionConfig } from '#control-plane/regions/region-config.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import { newSecrets } from '#control-plane/tenants/new-secrets.ts'

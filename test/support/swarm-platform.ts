@@ -1,0 +1,228 @@
+// The platform on three hosts, for tests: control planes in containers of two of them, a control database and an S3 server that
+// outlive each host.
+import { randomBytes, randomInt } from 'node:crypto'
+import { once } from 'node:events'
+import { chmod, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { clusterState, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
+import { until } from './docker.ts'
+import { clusterImages, type ApiResponse } from './docker-platform.ts'
+import { query, startPostgres } from './postgres.ts'
+import { startS3Server } from './s3-server.ts'
+import { startSwarmLab, type LabHost, type SwarmLab } from './swarm-lab.ts'
+
+const images = {
+  postgres: 'tenantry/postgres:latest',
+  runtime: 'tenantry/tenant-runtime:latest',
+  gateway: 'tenantry/gateway:latest',
+}
+const controlImage = 'tenantry/control-plane:latest'
+const [controlPort, gatewayPort, postgresPort] = [4400, 8080, 5433]
+
+export interface SwarmPlatform {
+  lab: SwarmLab
+  /** Calls the API of the first control plane that responds. */
+  call(method: string, path: string, body?: unknown): Promise<ApiResponse>
+  /** URL of the gateway of a host. */
+  gatewayUrl(host: LabHost): string
+  /** Waits until the API returns a tenant for which `holds` is true. @throws Error with the last response */
+  until(
+    tenantId: string,
+    holds: (tenant: Record<string, unknown>) => boolean,
+    seconds?: number,
+  ): Promise<Record<string, unknown>>
+  /** Runs a statement in the control database. @returns its rows */
+  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
+  /** Returns the member of a tenant's cluster that is its primary. */
+  primaryOf(tenantId: string): Promise<string>
+  /** Waits until the API shows a host for which `holds` is true. */
+  untilHost(host: LabHost, holds: (shown: Record<string, unknown>) => boolean): Promise<void>
+  /** Waits until all members of a tenant's cluster follow the primary. */
+  untilComplete(tenantId: string): Promise<void>
+  /** Returns the ends of the control planes' logs. */
+  logs(): Promise<string>
+}
+
+/** Starts the platform. The end of the test removes it. */
+export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
+  const lab = await startSwarmLab(t)
+  const [postgres, s3] = await Promise.all([startPostgres(), startS3Server()])
+  const directory = await mkdtemp(join(tmpdir(), 'tenantry-swarm-'))
+  t.teardown(async () => {
+    await Promise.all([postgres.stop(), s3.stop(), rm(directory, { recursive: true, force: true })])
+  })
+  const control = new URL(postgres.url('control'))
+  const storage = new URL(s3.settings.endpoint ?? '')
+  control.host = await forward(t, lab.here, Number(control.port))
+  storage.host = await forward(t, lab.here, Number(storage.port))
+
+  const file = (name: string, text: string) => writeFile(join(directory, name), text)
+  const controlHosts = lab.hosts.slice(0, 2)
+  const region = {
+    id: 'local',
+    engine: 'swarm',
+    domain: 'localhost',
+    gateway_url: `http://${lab.hosts[0].address}:${gatewayPort}`,
+    swarm: {
+      hosts: lab.hosts.map(({ id, engine, address }) => ({
+        id,
+        host: engine,
+        tls_directory: '/etc/tenantry/tls',
+        address,
+      })),
+      network_range: `10.${randomInt(64, 192)}.0.0/16`,
+      images,
+      clusters: clusterImages,
+      control_url: `http://control-plane:${controlPort}`,
+      control_containers: controlHosts.map(({ id }) => ({ host: id, container: 'control-plane' })),
+      gateway: { port: gatewayPort, postgres_port: postgresPort },
+      egress: {},
+      storage: {
+        backend: 's3',
+        s3: {
+          endpoint: storage.origin,
+          region: s3.settings.region,
+          bucket: s3.settings.bucket,
+          prefix: s3.settings.prefix,
+          path_style: true,
+          access_key_id: s3.settings.accessKeyId,
+          secret_access_key_file: '/etc/tenantry/s3-secret',
+        },
+      },
+    },
+  }
+  await Promise.all([
+    file('internal-token', randomBytes(32).toString('base64url')),
+    file('master-key', randomBytes(32).toString('base64')),
+    file('regions.json', JSON.stringify([region])),
+    file('s3-secret', s3.settings.secretAccessKey),
+    cp(lab.hosts[0].tlsDirectory, join(directory, 'tls'), { recursive: true }),
+  ])
+  // The containers' user is not the one of the test.
+  for (const path of ['.', 'tls', ...['ca', 'cert', 'key'].map((name) => `tls/${name}.pem`)])
+    await chmod(join(directory, path), 0o755)
+  const environment = {
+    TENANTRY_HOST: '0.0.0.0',
+    TENANTRY_PORT: String(controlPort),
+    TENANTRY_LOG_LEVEL: 'warn',
+    TENANTRY_CONTROL_DATABASE_URL: control.href,
+    TENANTRY_INTERNAL_TOKEN_FILE: '/etc/tenantry/internal-token',
+    TENANTRY_MASTER_KEY_FILE: '/etc/tenantry/master-key',
+    TENANTRY_REGIONS_FILE: '/etc/tenantry/regions.json',
+    TENANTRY_PLATFORM_KEY_FILE: '/var/lib/tenantry/platform-key',
+  }
+  const start = (host: LabHost) =>
+    host.docker(
+      ...['run', '--detach', '--name', 'control-plane', '--restart', 'always'],
+      ...['--publish', `${host.address}:${controlPort}:${controlPort}`],
+      ...['--volume', `${directory}:/etc/tenantry:ro`, '--volume', 'control:/var/lib/tenantry'],
+      ...Object.entries(environment).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
+      controlImage,
+    )
+  await Promise.all(controlHosts.map(start))
+  const logs = async () =>
+    (
+      await Promise.all(controlHosts.map((host) => host.docker('logs', '--tail', '60', 'control-plane').catch(String)))
+    ).join('\n--\n')
+  const url = (host: LabHost) => `http://${host.address}:${controlPort}`
+  const platformKey = await until(async () => {
+    for (const host of controlHosts) {
+      const isUp = await fetch(`${url(host)}/health`).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+      if (isUp)
+        return host.docker('exec', 'control-plane', 'cat', '/var/lib/tenantry/platform-key').catch(() => undefined)
+    }
+    return undefined
+  }, 120)
+
+  const call: SwarmPlatform['call'] = async (method, path, body) => {
+    let failure: unknown
+    for (const host of controlHosts) {
+      try {
+        const response = await fetch(`${url(host)}${path}`, {
+          method,
+          headers: {
+            authorization: `Bearer ${platformKey}`,
+            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          },
+          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+          signal: AbortSignal.timeout(60_000),
+        })
+        const text = await response.text()
+        return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
+      } catch (cause) {
+        failure = cause
+      }
+    }
+    throw failure
+  }
+
+  /** Returns the state of a tenant's cluster as a member reports it; undefined if none responds. */
+  const clusterOf = async (tenantId: string): Promise<ClusterState | undefined> => {
+    for (const host of lab.hosts) {
+      const command = ['/usr/local/bin/http-get', '8008', '/cluster']
+      const names = await host.docker('ps', '--format', '{{.Names}}').catch(() => '')
+      const member = names.split('\n').find((name) => name.startsWith(`tenantry-${tenantId}-postgres-`))
+      const found = member === undefined ? '' : await host.docker('exec', member, ...command).catch(() => '')
+      const state = clusterState(found.slice(found.indexOf('\r\n\r\n') + 4))
+      if (state?.primary !== undefined) return state
+    }
+    return undefined
+  }
+
+  return {
+    lab,
+    call,
+    logs,
+    primaryOf: (tenantId) => until(async () => (await clusterOf(tenantId))?.primary, 60),
+    async untilComplete(tenantId) {
+      await until(async () => {
+        const state = await clusterOf(tenantId)
+        const isComplete =
+          state?.hasQuorum === true && state.candidates.length === 2 && state.notReplicating.length === 0
+        return isComplete ? true : undefined
+      }, 180)
+    },
+    async untilHost({ id }, holds) {
+      await until(async () => {
+        const { body } = await call('GET', '/v1/regions/local/hosts')
+        const shown = (body['hosts'] as Record<string, unknown>[]).find((one) => one['id'] === `local.${id}`)
+        return shown !== undefined && holds(shown) ? true : undefined
+      }, 120)
+    },
+    gatewayUrl: ({ address }) => `http://${address}:${gatewayPort}`,
+    sql: (text, values) => query(postgres.url('control'), text, values),
+    async until(tenantId, holds, seconds = 120) {
+      const deadline = Date.now() + seconds * 1000
+      for (;;) {
+        const response = await call('GET', `/v1/tenants/${tenantId}`).catch(() => undefined)
+        if (response !== undefined && holds(response.body)) return response.body
+        if (Date.now() > deadline)
+          throw new Error(`not in ${seconds} s: ${JSON.stringify(response?.body)}\n${await logs()}`)
+        await new Promise((resolve) => setTimeout(resolve, 200))
+      }
+    },
+  }
+}
+
+/** Forwards a port of the lab's address of this machine to the same service at 127.0.0.1. @returns `host:port` */
+async function forward(t: Test, address: string, target: number): Promise<string> {
+  const server = createServer((client) => {
+    const onward = connect(target, '127.0.0.1')
+    client.on('error', () => onward.destroy()).pipe(onward)
+    onward.on('error', () => client.destroy()).pipe(client)
+    client.on('close', () => onward.destroy())
+    onward.on('close', () => client.destroy())
+  })
+  server.listen(0, address)
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  const bound = server.address()
+  if (bound === null || typeof bound === 'string') throw new Error('no port')
+  return `${address}:${bound.port}`
+}
