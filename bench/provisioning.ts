@@ -4,7 +4,7 @@
 // The floor of a cold create is the same two containers, network and volumes created by direct calls of the Engine.
 import { randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createContainerEngine, type Engine } from '#control-plane/engines/index.ts'
+import { createContainerEngine, onlyHost, type Engine } from '#control-plane/engines/index.ts'
 import { systemClock } from '#control-plane/platform/clock.ts'
 import { stackFor, type Stack } from '#control-plane/stacks/index.ts'
 import { openEngineWithImages } from '#scripts/engine-with-images.ts'
@@ -116,7 +116,7 @@ async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
   const engine: Engine = createContainerEngine({
     name: 'docker',
     installation,
-    host: platform.host,
+    hosts: onlyHost(platform.host),
     sleep: systemClock.sleep,
   })
   const signal = AbortSignal.timeout(60_000)
@@ -137,7 +137,7 @@ async function bareStack(platform: DockerPlatform, n: number): Promise<number> {
       images: { postgres, runtime },
       subnet: `10.250.${n}.0/28`,
     },
-    { gatewayContainer: '', internalToken: 'x'.repeat(32) },
+    { gateways: [{ container: '' }], internalToken: 'x'.repeat(32) },
   )
   const alone: Stack = { ...stack, networks: stack.networks.map((network) => ({ ...network, attachedContainers: [] })) }
   try {

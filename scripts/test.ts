@@ -23,6 +23,7 @@ const engineUses = [
   'support/compose-platform',
   'support/containers',
   'support/sandbox',
+  'support/swarm-',
   'TENANTRY_DOCKER_HOST',
   'testEngine',
   'images/build',
@@ -30,7 +31,12 @@ const engineUses = [
 ]
 
 /** Texts in the test files that need an S3 server. */
-const objectStoreUses = ['support/s3-server', 'support/bucket-target', 'support/killed-platform']
+const objectStoreUses = [
+  'support/s3-server',
+  'support/bucket-target',
+  'support/killed-platform',
+  'support/swarm-platform',
+]
 
 const isFull = process.env['TENANTRY_SOAK'] === 'full'
 /** Whether a file `NAME.soak.test.ts` takes too long for every run. */

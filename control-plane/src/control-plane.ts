@@ -21,8 +21,7 @@ import type { Config } from './config.ts'
 import { createConsoleSessionStore } from './console-sessions/index.ts'
 import { createDiskWatchStore, watchDisks, watchStorage } from './disk/index.ts'
 import { createDriftReader } from './drift/index.ts'
-import { createDockerEngine } from './engines/docker/index.ts'
-import { createProcessEngine } from './engines/process/index.ts'
+import { openEngine } from './open-engine.ts'
 import { createFleetStore } from './fleet/index.ts'
 import { createHealthReader, createStoredReader, watchHomes } from './health/index.ts'
 import { createHostStore, measureHosts } from './hosts/index.ts'
@@ -174,11 +173,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   const openRegion = (region: RegionConfig): Region => {
     const shared = homes.get(region.id)
     if (shared === undefined) throw new Error(`The region "${region.id}" has no shared databases.`)
-    const { docker, processes } = region
-    const engine =
-      docker === undefined
-        ? processes && createProcessEngine(processes.socket, installation, clock)
-        : createDockerEngine({ host: docker.host, tlsDirectory: docker.tls_directory }, installation, clock)
+    const engine = openEngine(region, installation, clock)
     const options = { config: region, engine, homes: shared, migrations, maxObjects, internalToken, clock }
     return (deps.openRegion ?? createRegion)(options)
   }

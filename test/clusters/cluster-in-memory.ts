@@ -22,9 +22,9 @@ const tenant: StackInput = {
 }
 const etcd = { authority: 'a', certificate: 'c', privateKey: 'k', seed: 's'.repeat(43) }
 const environment = {
-  gatewayContainer: 'the-gateway',
+  gateways: [{ container: 'the-gateway' }],
   internalToken: 'x'.repeat(32),
-  cluster: { etcd, etcdContainers: ['e1', 'e2', 'e3'] },
+  cluster: { etcd, etcdContainers: ['e1', 'e2', 'e3'].map((container) => ({ container })) },
 }
 
 /** Returns the stack of a cluster. */

@@ -40,7 +40,7 @@ t.test('Reports of shared and own runtimes are summed, and silent runtimes are s
   }
   const metrics = createMetrics({ all: () => new Map() }, () => new Date())
   const watch = createStorageWatch(
-    { config },
+    { config, gatewayUrls: () => config.gateway_internal_urls },
     {
       ...plane,
       measure: metrics.storage,

@@ -91,7 +91,7 @@ function servicesOf(changes: object) {
       images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
       subnet: '10.9.1.0/28',
     },
-    { gatewayContainer: 'g', internalToken: 'y'.repeat(32), docker: config.docker },
+    { gateways: [{ container: 'g' }], internalToken: 'y'.repeat(32), docker: config.docker },
   ).services
   const named = (services: typeof region, name: string) => {
     const service = services.find((one) => one.name === name)

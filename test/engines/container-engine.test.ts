@@ -1,6 +1,7 @@
 // Commands, logs and readings of a service go only to the container that Tenantry named, whatever labels another container has.
 import t from 'tap'
 import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
+import { onlyHost } from '#control-plane/engines/hosts.ts'
 import { EngineError, type EngineErrorCode } from '#control-plane/engines/engine-error.ts'
 import { containerName } from '#control-plane/stacks/object-names.ts'
 import type { Service, Stack } from '#control-plane/stacks/stack.ts'
@@ -46,7 +47,7 @@ function engineWith(...containers: ObservedContainer[]) {
   return createContainerEngine({
     name: 'docker',
     installation,
-    host: host as ContainerHost,
+    hosts: onlyHost(host as ContainerHost),
     sleep: () => Promise.resolve(),
   })
 }
@@ -126,7 +127,7 @@ t.test('the engine recreates a container that its host lost, and passes any othe
         createContainerEngine({
           name: 'docker',
           installation,
-          host: host as ContainerHost,
+          hosts: onlyHost(host as ContainerHost),
           sleep: () => Promise.resolve(),
         }).converge(wanted, signal),
     }
@@ -177,13 +178,13 @@ t.test('the engine removes services with what only they use, and nothing else of
   const engine = createContainerEngine({
     name: 'docker',
     installation,
-    host: host as ContainerHost,
+    hosts: onlyHost(host as ContainerHost),
     sleep: () => Promise.resolve(),
   })
   const parts = {
     services: ['postgres', 'router'],
     volumes: ['data', 'other'],
-    attachedContainers: ['etcd-1', 'etcd-2'],
+    attachedContainers: [{ container: 'etcd-1' }, { container: 'etcd-2' }],
   }
   await engine.removeServices(stack, parts, signal)
   t.same(calls, [

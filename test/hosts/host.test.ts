@@ -71,7 +71,7 @@ t.test('Only what has changed materially is stored', (t) => {
     reservedByPlatform: { cpuMillis: 0, memoryBytes: 0 },
     warnings: [],
   }
-  const stored = { regionId: 'local', measuredAt: at(0), measurement, error: undefined }
+  const stored = { regionId: 'local', hostId: '', measuredAt: at(0), measurement, error: undefined }
   const isMaterial = (seconds: number, changes: object, error?: string) =>
     isMaterialChange(stored, { ...stored, measuredAt: at(seconds), measurement: { ...measurement, ...changes }, error })
   t.notOk(isMaterial(15, {}), 'the time')

@@ -95,19 +95,22 @@ t.test('A measurement that does not differ materially is not written, and its ti
   const epoch = BigInt(String((await api.sql('select epoch from installation'))[0]?.['epoch']))
   const measurement = (await store.records()).find(({ regionId }) => regionId === 'cloud')?.measurement
   if (measurement === undefined) throw new Error('The host was not measured.')
-  await store.record('cloud', measurement, epoch)
+  await store.record('cloud', '', measurement, epoch)
   const written = await row()
   time += 15_000
-  await store.record('cloud', measurement, epoch)
+  await store.record('cloud', '', measurement, epoch)
   t.same(await row(), written, 'nothing is written')
   const found = async () => (await store.records()).find(({ regionId }) => regionId === 'cloud')
   t.same(await found(), { regionId: 'cloud', measuredAt: new Date(time), measurement, error: undefined })
-  await store.record('cloud', { ...measurement, warnings: ['no swap limit'] }, epoch)
+  await store.record('cloud', '', { ...measurement, warnings: ['no swap limit'] }, epoch)
   t.match(await row(), { measured_at: new Date(time) }, 'a change is written')
   time += 15_000
-  await store.record('cloud', 'no response', epoch)
+  await store.record('cloud', '', 'no response', epoch)
   t.match(await found(), { measuredAt: new Date(time - 15_000), error: 'no response' })
-  await t.rejects(store.record('cloud', measurement, epoch - 1n), new LeadershipLost('Another control plane leads.'))
+  await t.rejects(
+    store.record('cloud', '', measurement, epoch - 1n),
+    new LeadershipLost('Another control plane leads.'),
+  )
   store.evict()
   t.match(await found(), { measuredAt: new Date(time - 15_000), error: 'no response' }, 'what is stored remains')
   controller = api.startController()

@@ -107,6 +107,7 @@ const table: Record<string, 'public' | 'internal' | 'sign-in' | readonly Scope[]
   'GET /v1/regions': allScopes,
   'GET /v1/hosts': ['admin', 'read'],
   'GET /v1/hosts/:id': ['admin', 'read'],
+  'GET /v1/regions/:id/hosts': ['admin', 'read'],
   'GET /v1/keys': ['admin'],
   'POST /v1/keys': ['admin'],
   'DELETE /v1/keys/:id': ['admin'],

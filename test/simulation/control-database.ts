@@ -16,6 +16,8 @@ export interface TenantRow extends Omit<
   /** Whether its data may be destroyed, so that its deletion cannot be reverted. */
   isPurgeBegun: boolean
   images: Snapshot['images'] | null
+  /** Memory that its services reserve on hosts. */
+  reserved: Record<string, number>
   reason: string | null
   /** Times at which rotated secrets expire. */
   expiries: Date[]
@@ -107,6 +109,8 @@ export function createControlDatabase(now: () => Date) {
         driftPolicy: 'repair',
         restarts: 0,
         isArchived: false,
+        placement: {},
+        reserved: {},
         images: null,
         secrets,
         reason: null,

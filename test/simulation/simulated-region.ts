@@ -1,5 +1,6 @@
 // The real region of one control plane, on the simulated host and with homes in the simulated volumes.
 import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
+import { onlyHost } from '#control-plane/engines/hosts.ts'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
 import { createRegion, isDedicated, type Region } from '#control-plane/reconcile/region.ts'
@@ -40,7 +41,7 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
   const engine = createContainerEngine({
     name: 'docker',
     installation,
-    host: spoilHost(defects, host),
+    hosts: onlyHost(spoilHost(defects, host)),
     sleep: (milliseconds, signal) => caller.clock.sleep(milliseconds, signal),
   })
   // No connection pool is opened, because commands below replace all work in homes.

@@ -55,6 +55,24 @@ export function createSimulatedStore({
   }
 
   return {
+    placements: {
+      reserved: (regionId) =>
+        request(`reserved ${regionId}`, () => {
+          const reserved = new Map<string, number>()
+          for (const row of [...tenants.values()].filter((tenant) => tenant.regionId === regionId))
+            for (const [service, host] of Object.entries(row.placement))
+              reserved.set(host, (reserved.get(host) ?? 0) + (row.reserved[service] ?? 0))
+          return reserved
+        }),
+      assign: (tenantId, needs, placement, epoch) =>
+        lead(`assign ${tenantId}`, epoch, () => {
+          const row = tenants.get(tenantId)
+          if (row === undefined) return {}
+          row.placement = { ...placement, ...row.placement }
+          row.reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
+          return row.placement
+        }),
+    },
     snapshot: (tenantId) =>
       request(`snapshot ${tenantId}`, () => {
         const row = tenants.get(tenantId)

@@ -28,8 +28,8 @@ const tenant: StackInput = {
   images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
   subnet: '10.1.1.0/28',
 }
-const cluster = { etcd, etcdContainers: ['e1', 'e2', 'e3'] }
-const environment = { gatewayContainer: 'the-gateway', internalToken: 'x'.repeat(32), cluster }
+const cluster = { etcd, etcdContainers: ['e1', 'e2', 'e3'].map((container) => ({ container })) }
+const environment = { gateways: [{ container: 'the-gateway' }], internalToken: 'x'.repeat(32), cluster }
 const clusterOf = (change: Partial<StackInput> = {}): Stack => stackFor({ ...tenant, ...change }, environment)
 const serviceOf = (stack: Stack, name: string): Service => {
   const found = stack.services.find((service) => service.name === name)
@@ -256,7 +256,10 @@ t.test(
     }
     const memory = members.reduce((sum, { resources }) => sum + resources.memoryBytes, 0)
     t.ok(memory <= 600 * megabyte)
-    t.match(etcdContainersOf(region), [/-etcd-1-[0-9a-f]{8}$/, /-etcd-2-[0-9a-f]{8}$/, /-etcd-3-[0-9a-f]{8}$/])
+    t.match(
+      etcdContainersOf(region).map(({ container }) => container),
+      [/-etcd-1-[0-9a-f]{8}$/, /-etcd-2-[0-9a-f]{8}$/, /-etcd-3-[0-9a-f]{8}$/],
+    )
     const lasting = (hasClusters: boolean) =>
       regionStack({ ...region, hasClusters }).volumes.flatMap(({ name, mustExist }) =>
         name.startsWith('etcd') ? [mustExist] : [],

@@ -16,7 +16,7 @@ const { services } = stackFor(
     images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
     subnet: '10.1.1.0/28',
   },
-  { gatewayContainer: 'the-gateway', internalToken: 'x'.repeat(32) },
+  { gateways: [{ container: 'the-gateway' }], internalToken: 'x'.repeat(32) },
 )
 const settings = new Map(
   services

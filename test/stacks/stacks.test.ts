@@ -1,12 +1,13 @@
 // The pure part of stacks: they are equal for equal input, and every relevant change shows in them.
 import fc from 'fast-check'
 import t from 'tap'
+import type { DockerSettings } from '#control-plane/stacks/container-settings.ts'
 import { seed } from '#test/support/effort.ts'
 import { tenantToken } from '@tenantry/contract'
 import { inspect } from 'node:util'
 import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
 import {
-  gatewayContainerOf,
+  gatewayContainersOf,
   regionEndpoints,
   regionStack,
   type RegionStackInput,
@@ -35,7 +36,7 @@ const tenant: StackInput = {
   images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
   subnet: '10.1.1.0/28',
 }
-const surroundings = { gatewayContainer: 'the-gateway', internalToken: 'x'.repeat(32) }
+const surroundings = { gateways: [{ container: 'the-gateway' }], internalToken: 'x'.repeat(32) }
 const services = (change: Partial<StackInput> = {}) => stackFor({ ...tenant, ...change }, surroundings).services
 const service = (name: string, change: Partial<StackInput> = {}): Service => {
   const found = services(change).find((candidate) => candidate.name === name)
@@ -66,7 +67,7 @@ t.test(
   'Services that are processes have fixed addresses, no gateway on their network, and never two of one kind',
   (t) => {
     const input = { ...tenant, subnet: '127.64.1.16/28' }
-    const processes = stackFor(input, { ...surroundings, areProcesses: true })
+    const processes = stackFor(input, { ...surroundings, areProcesses: true, gateways: [] })
     const containers = stackFor(input, surroundings)
     const addresses = (stack: typeof processes) => stack.services.map(({ networks }) => networks[0]?.address)
     t.same(addresses(processes), ['127.64.1.18', '127.64.1.19'])
@@ -225,7 +226,7 @@ t.test('Subnets are in the range, and overlap neither each other nor those of th
 })
 
 t.test('A region has its parts at fixed addresses, and its own gateway or an existing one', async (t) => {
-  const input: RegionStackInput = {
+  const input: RegionStackInput & { docker: DockerSettings } = {
     region: 'local',
     installation: '01234567-89ab',
     domain: 'example.org',
@@ -249,8 +250,8 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
   )
   t.same(regionEndpoints(input.docker), {
     postgresHost: '10.9.0.10:5432',
-    runtimeUrls: [20, 21, 22].map((last) => `http://10.9.0.${last}:24401`),
-    gatewayInternalUrl: 'http://10.9.0.11:4402',
+    runtimes: [20, 21, 22].map((last) => ({ url: `http://10.9.0.${last}:24401` })),
+    gateways: [{ url: 'http://10.9.0.11:4402' }],
   })
   for (const { environment } of stack.services.slice(1, 4))
     t.match(environment, {
@@ -263,12 +264,12 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
   for (const { name, networks } of stack.services.slice(0, 4))
     t.equal(networks.length, 1, `${name} is not on the published network`)
   t.equal(regionAddress(parseRange('10.9.0.0/20'), 11), stack.services[4]?.networks[0]?.address)
-  t.match(gatewayContainerOf(input), /^tenantry-region-local-01234567-gateway-[0-9a-f]{8}$/)
+  t.match(gatewayContainersOf(input)[0]?.container, /^tenantry-region-local-01234567-gateway-[0-9a-f]{8}$/)
   const given: RegionStackInput = {
     ...input,
     docker: { ...input.docker, gateway: { container: 'given' }, control_container: 'plane' },
   }
-  t.equal(gatewayContainerOf(given), 'given')
+  t.same(gatewayContainersOf(given), [{ container: 'given' }])
   t.match(regionStack(given), {
     services: [{ name: 'postgres' }, { name: /^runtime/ }, { name: /^runtime/ }, { name: /^runtime/ }],
     networks: [

@@ -574,8 +574,11 @@ export interface paths {
                     content: {
                         "application/json": {
                             hosts: {
-                                /** @description The region, which has one host */
+                                /** @description The region, if it has one host; otherwise REGION.HOST */
                                 id: string;
+                                region: string;
+                                /** @description Hosts of one zone may fail together */
+                                zone: string | null;
                                 /** @description The name that the host reports */
                                 name: string | null;
                                 engine: string;
@@ -594,10 +597,122 @@ export interface paths {
                                     reason: string;
                                     message: string;
                                 } | null;
+                                /** @description The tenants of the region; on one of several hosts, `dedicated` are those with services there */
                                 tenants: {
                                     total: number;
                                     dedicated: number;
                                 };
+                                /** @description The services that tenants have on one of several hosts, with the memory that they reserve */
+                                services: {
+                                    tenant_id: string;
+                                    service: string;
+                                    memory_bytes: number;
+                                }[];
+                                /** @description Thousandths of a core */
+                                cpu_millis: {
+                                    total: number | null;
+                                    /** @description The sum of the limits of services that run */
+                                    reserved_by_tenants: number;
+                                    /** @description The sum of the limits of services that run */
+                                    reserved_by_platform: number;
+                                    /** @description What programs can use now; null if it could not be read */
+                                    free: number | null;
+                                };
+                                memory_bytes: {
+                                    total: number | null;
+                                    /** @description The sum of the limits of services that run */
+                                    reserved_by_tenants: number;
+                                    /** @description The sum of the limits of services that run */
+                                    reserved_by_platform: number;
+                                    /** @description What programs can use now; null if it could not be read */
+                                    free: number | null;
+                                };
+                                /** @description The disk with the volumes */
+                                disk_bytes: {
+                                    total: number | null;
+                                    /** @description The sum of the quotas of documents and files */
+                                    reserved_by_tenants: number;
+                                    /** @description Tenants that the sum does not contain */
+                                    tenants_without_quota: number;
+                                    /** @description What programs can use now; null if it could not be read */
+                                    free: number | null;
+                                };
+                                warnings: string[];
+                            }[];
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/regions/{id}/hosts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The hosts of a region, with what runs there */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description Default Response */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            hosts: {
+                                /** @description The region, if it has one host; otherwise REGION.HOST */
+                                id: string;
+                                region: string;
+                                /** @description Hosts of one zone may fail together */
+                                zone: string | null;
+                                /** @description The name that the host reports */
+                                name: string | null;
+                                engine: string;
+                                api_version: string | null;
+                                /**
+                                 * @description `unknown` before the first measurement
+                                 * @enum {unknown}
+                                 */
+                                state: "reachable" | "unreachable" | "unknown";
+                                /** @description Why the last measurement has failed */
+                                error: string | null;
+                                /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
+                                last_seen_at: string | null;
+                                condition: {
+                                    status: string;
+                                    reason: string;
+                                    message: string;
+                                } | null;
+                                /** @description The tenants of the region; on one of several hosts, `dedicated` are those with services there */
+                                tenants: {
+                                    total: number;
+                                    dedicated: number;
+                                };
+                                /** @description The services that tenants have on one of several hosts, with the memory that they reserve */
+                                services: {
+                                    tenant_id: string;
+                                    service: string;
+                                    memory_bytes: number;
+                                }[];
                                 /** @description Thousandths of a core */
                                 cpu_millis: {
                                     total: number | null;
@@ -649,7 +764,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The host of a region */
+        /** One host */
         get: {
             parameters: {
                 query?: never;
@@ -668,8 +783,11 @@ export interface paths {
                     };
                     content: {
                         "application/json": {
-                            /** @description The region, which has one host */
+                            /** @description The region, if it has one host; otherwise REGION.HOST */
                             id: string;
+                            region: string;
+                            /** @description Hosts of one zone may fail together */
+                            zone: string | null;
                             /** @description The name that the host reports */
                             name: string | null;
                             engine: string;
@@ -688,10 +806,17 @@ export interface paths {
                                 reason: string;
                                 message: string;
                             } | null;
+                            /** @description The tenants of the region; on one of several hosts, `dedicated` are those with services there */
                             tenants: {
                                 total: number;
                                 dedicated: number;
                             };
+                            /** @description The services that tenants have on one of several hosts, with the memory that they reserve */
+                            services: {
+                                tenant_id: string;
+                                service: string;
+                                memory_bytes: number;
+                            }[];
                             /** @description Thousandths of a core */
                             cpu_millis: {
                                 total: number | null;

@@ -11,7 +11,7 @@ import type { Log } from '../platform/log.ts'
 /** The dependencies of the job that adds up the states of tenants' stores, for the metrics. */
 export interface StorageWatchDeps {
   store: RunningTenants
-  regions: ReadonlyMap<string, Pick<Region, 'config'>>
+  regions: ReadonlyMap<string, Pick<Region, 'config' | 'gatewayUrls'>>
   probe: StorageProbe
   /** Receives the sums over a region's tenants. */
   measure: (region: string, sums: TenantStorageState) => void
@@ -33,16 +33,17 @@ export function watchStorage(deps: StorageWatchDeps): (leadership: Leadership) =
 }
 
 export function createStorageWatch(
-  { config }: Pick<Region, 'config'>,
+  region: Pick<Region, 'config' | 'gatewayUrls'>,
   { store, probe, measure, clock, log }: Omit<StorageWatchDeps, 'regions'>,
 ) {
+  const { config } = region
   const statesOf = async (signal: AbortSignal): Promise<TenantStorageState[]> => {
     const queue = new PQueue({ concurrency: maxConcurrentRequests })
     // Runtimes that do not respond are left out here. Health checks and the reconciler handle them.
     const readStates = (call: () => Promise<TenantStorageState[]>) => queue.add(() => call().catch(() => []))
     const running = await store.runningTenants(config.id)
     const dedicated = running.filter(({ isolation }) => isolation === 'database-per-tenant')
-    const gateways = config.gateway_internal_urls.slice(0, 1)
+    const gateways = region.gatewayUrls().slice(0, 1)
     const responses = await Promise.all([
       ...config.runtime_urls.map((url) =>
         readStates(async () => Object.values((await probe.storageState(url, signal))?.tenants ?? {})),

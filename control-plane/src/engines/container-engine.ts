@@ -1,4 +1,4 @@
-// The engine over a container host. It observes, plans, takes the steps, and repeats this until no step remains.
+// The engine over container hosts. It observes, plans, takes the steps, and repeats this until no step remains.
 import {
   type Service,
   type Stack,
@@ -16,15 +16,16 @@ import type {
   ObservedHost,
   Ownership,
 } from './container-host.ts'
-import { guardedVolumes, planSteps, removalOrder, type Step } from './convergence-plan.ts'
+import { guardedVolumes, planSteps, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
+import type { Hosts } from './hosts.ts'
 import { planRepair } from './repair-plan.ts'
 
 interface ContainerEngineOptions {
   name: EngineName
   installation: string
-  host: ContainerHost
+  hosts: Hosts
   /** Waits; tests pass a simulated clock's function. */
   sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
@@ -35,10 +36,10 @@ const healthPollMilliseconds = 150
 const healthTimeoutMilliseconds = 60_000
 
 /**
- * Creates the engine of a region that runs its services as containers of one host. It stores nothing between two calls:
- * it reads what exists from the host each time.
+ * Creates the engine of a region that runs its services as containers. It stores nothing between two calls: it reads what
+ * exists from the hosts each time.
  */
-export function createContainerEngine({ name, installation, host, sleep }: ContainerEngineOptions): Engine {
+export function createContainerEngine({ name, installation, hosts, sleep }: ContainerEngineOptions): Engine {
   const owner = (stack: string): Ownership & { stack: string } => ({ installation, stack })
 
   const serviceOf = (stack: Stack, service: string): Service => {
@@ -53,14 +54,13 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
   }
 
   const createNetwork = (stack: Stack, network: string, signal: AbortSignal) => {
-    const { subnet, internal, hostAddress } = networkOf(stack, network)
-    return host.createNetwork(
-      { name: networkName(stack.id, network), labels: owner(stack.id), subnet, internal, hostAddress },
-      signal,
-    )
+    const { subnet, internal, hostAddress, assigned } = networkOf(stack, network)
+    const spec = { name: networkName(stack.id, network), labels: owner(stack.id), subnet, internal, hostAddress }
+    return hosts.createNetwork({ ...spec, ...(assigned === undefined ? {} : { assigned }) }, signal)
   }
 
   const createContainer = async (stack: Stack, service: Service, signal: AbortSignal) => {
+    const host = hosts.at(service.host)
     const secrets = Object.entries(service.secrets).map(([file, secret]) => [file, secret.reveal()] as const)
     if (secrets.length > 0) {
       const volume = secretsVolumeName(stack.id, service)
@@ -77,7 +77,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
   }
 
   const isHealthy = async (container: string, service: Service, signal: AbortSignal) => {
-    const { code } = await host.exec(container, service.health.command, { signal })
+    const { code } = await hosts.at(service.host).exec(container, service.health.command, { signal })
     return code === 0
   }
 
@@ -89,7 +89,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     throw new EngineError('UNHEALTHY', `The new ${service.name} did not become healthy. The old one keeps running.`)
   }
 
-  const retire = async (stack: Stack, container: string, seconds: number, signal: AbortSignal) => {
+  const retire = async (stack: Stack, host: ContainerHost, container: string, seconds: number, signal: AbortSignal) => {
     await host.stopContainer(container, seconds, signal).catch(unlessAbsent)
     await host.removeContainer(container, owner(stack.id), signal)
   }
@@ -98,7 +98,7 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
    * Starts a container. It removes one that its host has lost track of, which can be neither started nor stopped; the
    * next round creates it again.
    */
-  const start = async (stack: Stack, container: string, signal: AbortSignal) => {
+  const start = async (stack: Stack, host: ContainerHost, container: string, signal: AbortSignal) => {
     try {
       await host.startContainer(container, signal)
     } catch (error) {
@@ -107,34 +107,44 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     }
   }
 
-  const applyStep = async (stack: Stack, step: Step, signal: AbortSignal): Promise<void> => {
+  /** @param observed the observation from which the step was planned */
+  const applyStep = async (stack: Stack, step: Step, observed: ObservedHost, signal: AbortSignal): Promise<void> => {
+    /** Returns the host of an observed container or volume. */
+    const hostOf = (name: string) =>
+      hosts.at([...observed.containers, ...observed.volumes].find((object) => object.name === name)?.host)
     switch (step.do) {
       case 'create-network':
         return createNetwork(stack, step.network, signal)
       case 'replace-network':
-        return host.removeNetwork(networkName(stack.id, step.network), owner(stack.id), signal)
-      case 'create-volume':
+        return hosts.removeNetwork(networkName(stack.id, step.network), owner(stack.id), signal)
+      case 'create-volume': {
+        const host = hosts.at(stack.volumes.find(({ name }) => name === step.volume)?.host)
         return host.createVolume({ name: volumeName(stack.id, step.volume), labels: owner(stack.id) }, signal)
+      }
       case 'attach-container':
-        return host.connect(
-          networkName(stack.id, step.network),
-          step.attached.container,
-          [step.attached.alias],
-          step.attached.address,
-          signal,
-        )
-      case 'create-container':
-        await createContainer(stack, serviceOf(stack, step.service), signal)
-        return start(stack, containerName(stack.id, serviceOf(stack, step.service)), signal)
+        return hosts
+          .at(step.attached.host)
+          .connect(
+            networkName(stack.id, step.network),
+            step.attached.container,
+            [step.attached.alias],
+            step.attached.address,
+            signal,
+          )
+      case 'create-container': {
+        const service = serviceOf(stack, step.service)
+        await createContainer(stack, service, signal)
+        return start(stack, hosts.at(service.host), containerName(stack.id, service), signal)
+      }
       case 'start-container':
-        return start(stack, step.container, signal)
+        return start(stack, hostOf(step.container), step.container, signal)
       case 'unpause-container':
-        return host.unpauseContainer(step.container, signal)
+        return hostOf(step.container).unpauseContainer(step.container, signal)
       case 'update-resources':
-        return host.updateResources(step.container, step.changes, signal)
+        return hostOf(step.container).updateResources(step.container, step.changes, signal)
       case 'connect-container': {
         const attachment = serviceOf(stack, step.service).networks.find(({ network }) => network === step.network)
-        return host.connect(
+        return hostOf(step.container).connect(
           networkName(stack.id, step.network),
           step.container,
           attachment?.aliases ?? [],
@@ -143,17 +153,19 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
         )
       }
       case 'disconnect-container':
-        return host.disconnect(step.network, step.container, signal)
+        return hostOf(step.container).disconnect(step.network, step.container, signal)
       case 'stop-container':
-        return host.stopContainer(step.container, step.seconds, signal)
+        return hostOf(step.container).stopContainer(step.container, step.seconds, signal)
       case 'remove-container':
-        return retire(stack, step.container, step.seconds, signal)
-      case 'take-over':
-        await awaitHealth(step.container, serviceOf(stack, step.service), signal)
-        await settleAll(step.from.map((old) => retire(stack, old, serviceOf(stack, step.service).stopSeconds, signal)))
+        return retire(stack, hostOf(step.container), step.container, step.seconds, signal)
+      case 'take-over': {
+        const service = serviceOf(stack, step.service)
+        await awaitHealth(step.container, service, signal)
+        await settleAll(step.from.map((old) => retire(stack, hostOf(old), old, service.stopSeconds, signal)))
         return
+      }
       case 'remove-volume':
-        return host.removeVolume(step.volume, owner(stack.id), signal)
+        return hostOf(step.volume).removeVolume(step.volume, owner(stack.id), signal)
     }
   }
 
@@ -165,10 +177,11 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
     signal: AbortSignal,
   ): Promise<void> => {
     for (let poll = 0; poll < maxPolls; poll++) {
-      const steps = plan(await host.observe(owner(stack.id), signal))
+      const observed = await hosts.observe(owner(stack.id), signal)
+      const steps = plan(observed)
       if (steps.length === 0) return
       await edge('before', steps)
-      await settleAll(steps.map((step) => applyStep(stack, step, signal)))
+      await settleAll(steps.map((step) => applyStep(stack, step, observed, signal)))
       await edge('after', steps)
     }
     throw new EngineError('ENGINE_FAILED', `The services did not converge after ${maxPolls} rounds.`)
@@ -176,32 +189,34 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
 
   /** Returns the containers of a service, the newest first. There are two while one is replaced. */
   const containersOf = async (stackId: string, service: string, signal: AbortSignal): Promise<ObservedContainer[]> => {
-    const { containers } = await host.observe(owner(stackId), signal)
+    const { containers } = await hosts.observe(owner(stackId), signal)
     return containers
       .filter(({ name, labels }) => labels.service === service && isContainerName(name, stackId, service))
       .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
   }
 
-  const runningContainer = async (stackId: string, service: string, signal: AbortSignal): Promise<string> => {
+  const runningContainer = async (stackId: string, service: string, signal: AbortSignal) => {
     const found = (await containersOf(stackId, service, signal)).find(({ state }) => state === 'running')
     if (found === undefined) throw new EngineError('NOT_FOUND', `No container of ${service} is running.`)
-    return found.name
+    return { host: hosts.at(found.host), container: found.name }
   }
 
   return {
     name,
     installation,
-    info: (signal) => host.info(signal),
+    hostIds: hosts.ids,
+    isDown: (id) => hosts.isDown(id),
+    info: (signal, id) => (id === undefined ? hosts : hosts.at(id)).info(signal),
 
     async image(reference, signal) {
-      const image = await host.image(reference, signal)
+      const image = await hosts.image(reference, signal)
       if (image === undefined)
         throw new EngineError('IMAGE_MISSING', `The image "${reference}" does not exist on the host.`)
       return image
     },
 
     observe: (stackId, signal) =>
-      host.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
+      hosts.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
 
     converge: (stack, signal, edge = () => undefined, held = new Set()) =>
       applyPlan(stack, (observed) => planSteps(stack, observed, held), edge, signal),
@@ -210,63 +225,74 @@ export function createContainerEngine({ name, installation, host, sleep }: Conta
       applyPlan(stack, (observed) => planRepair(stack, observed, targets), edge, signal),
 
     async remove(stackId, signal, edge = () => undefined) {
-      const order = removalOrder(await host.observe(owner(stackId), signal))
-      await settleAll(order.containers.map((container) => host.removeContainer(container, owner(stackId), signal)))
+      const observed = await hosts.observe(owner(stackId), signal)
+      const { containers, networks, volumes, unlabelledVolumes, unreachableHosts: [unreachable] = [] } = observed
+      await settleAll(containers.map(({ name, host }) => hosts.at(host).removeContainer(name, owner(stackId), signal)))
       await edge('after')
-      await settleAll(order.networks.map((network) => host.removeNetwork(network.name, owner(stackId), signal)))
+      await settleAll(networks.map((network) => hosts.removeNetwork(network.name, owner(stackId), signal)))
       await edge('after')
-      await settleAll(order.volumes.map((volume) => host.removeVolume(volume, owner(stackId), signal)))
+      await settleAll(volumes.map(({ name, host }) => hosts.at(host).removeVolume(name, owner(stackId), signal)))
       await settleAll(
-        order.unlabelledVolumes.map((volume) => host.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
+        unlabelledVolumes.map((volume) => hosts.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
       )
       await edge('after')
+      if (unreachable !== undefined)
+        throw new EngineError('HOST_UNREACHABLE', `The host "${unreachable}" may still have objects of the stack.`)
     },
 
     async removeServices(stackId, { services, volumes, attachedContainers }, signal) {
-      const observed = await host.observe(owner(stackId), signal)
+      const observed = await hosts.observe(owner(stackId), signal)
       const isOf = ({ labels }: { labels: Labels }) => services.includes(labels.service ?? '')
       const containers = observed.containers.filter(isOf)
-      await settleAll(containers.map(({ name }) => host.removeContainer(name, owner(stackId), signal)))
+      await settleAll(containers.map(({ name, host }) => hosts.at(host).removeContainer(name, owner(stackId), signal)))
       const detached = observed.networks.flatMap(({ name, members }) =>
-        members.filter((member) => attachedContainers.includes(member)).map((member) => ({ network: name, member })),
+        attachedContainers
+          .filter(({ container }) => members.includes(container))
+          .map(({ container, host }) => ({ network: name, container, host })),
       )
-      await settleAll(detached.map(({ network, member }) => host.disconnect(network, member, signal)))
+      await settleAll(
+        detached.map(({ network, container, host }) => hosts.at(host).disconnect(network, container, signal)),
+      )
       const names = volumes.map((volume) => volumeName(stackId, volume))
       const removed = observed.volumes.filter((volume) => isOf(volume) || names.includes(volume.name))
-      await settleAll(removed.map(({ name }) => host.removeVolume(name, owner(stackId), signal)))
+      await settleAll(removed.map(({ name, host }) => hosts.at(host).removeVolume(name, owner(stackId), signal)))
     },
 
     async exec(stackId, service, command, options) {
-      return host.exec(await runningContainer(stackId, service, options.signal), command, options)
+      const { host, container } = await runningContainer(stackId, service, options.signal)
+      return host.exec(container, command, options)
     },
     async *execStream(stackId, service, command, options) {
-      yield* host.execStream(await runningContainer(stackId, service, options.signal), command, options)
+      const { host, container } = await runningContainer(stackId, service, options.signal)
+      yield* host.execStream(container, command, options)
     },
     async *logs(stackId, service, options, signal) {
       const [newest] = await containersOf(stackId, service, signal)
       if (newest === undefined) throw new EngineError('NOT_FOUND', `There is no container of ${service}.`)
-      yield* host.logs(newest.name, options, signal)
+      yield* hosts.at(newest.host).logs(newest.name, options, signal)
     },
 
     async stats(stackId, signal) {
-      const { containers } = await host.observe(owner(stackId), signal)
+      const { containers } = await hosts.observe(owner(stackId), signal)
       const live = containers.filter(
         ({ name, state, labels }) => state === 'running' && isContainerName(name, stackId, labels.service ?? ''),
       )
       return Object.fromEntries(
         await Promise.all(
-          live.map(async ({ name, labels }) => [labels.service ?? '', await host.stats(name, signal)] as const),
+          live.map(
+            async ({ name, host, labels }) => [labels.service ?? '', await hosts.at(host).stats(name, signal)] as const,
+          ),
         ),
       )
     },
 
     async volumeBytes(stackId, signal) {
-      const bytes = await host.volumeBytes(owner(stackId), signal)
+      const bytes = await hosts.volumeBytes(owner(stackId), signal)
       const prefix = volumeName(stackId, '')
       return Object.fromEntries(Object.entries(bytes).map(([volume, size]) => [volume.slice(prefix.length), size]))
     },
 
-    events: (signal) => host.events({ installation }, signal),
+    events: (signal) => hosts.events({ installation }, signal),
   }
 }
 

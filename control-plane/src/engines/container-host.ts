@@ -37,6 +37,8 @@ export type ContainerState = 'created' | 'running' | 'paused' | 'restarting' | '
 export interface ObservedContainer {
   id: string
   name: string
+  /** ID of its host; absent on an engine with one host. */
+  host?: string
   labels: Labels
   state: ContainerState
   /** Result of the health check; `none` without a health check or before its first run. */
@@ -69,11 +71,15 @@ export interface ObservedNetwork {
 /** A volume of ours as the host reports it. */
 export interface ObservedVolume {
   name: string
+  /** ID of its host; absent on an engine with one host. */
+  host?: string
   labels: Labels
 }
 
-/** Everything of one owner on a host, read at one moment. */
+/** Everything of one owner on an engine's hosts, read at one moment. */
 export interface ObservedHost {
+  /** IDs of the hosts that did not respond, whose objects are not known; absent: all responded. */
+  unreachableHosts?: readonly string[]
   containers: readonly ObservedContainer[]
   networks: readonly ObservedNetwork[]
   volumes: readonly ObservedVolume[]
@@ -118,6 +124,10 @@ export interface NetworkSpec {
   subnet: string
   internal: boolean
   hostAddress: boolean
+  /** CIDR of the addresses that are assigned without a request for one; absent: the whole subnet. */
+  assigned?: string
+  /** Whether the network connects containers on several hosts; absent: it exists on one. */
+  spansHosts?: boolean
 }
 
 /** A volume to be created, empty. */

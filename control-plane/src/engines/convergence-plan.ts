@@ -10,14 +10,9 @@ import {
   secretsVolumeName,
   volumeName,
 } from '../stacks/index.ts'
-import {
-  type LimitChanges,
-  restartPolicy,
-  type ObservedContainer,
-  type ObservedHost,
-  type ObservedNetwork,
-} from './container-host.ts'
+import { type LimitChanges, restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
+import { reachablePart } from './reachable-part.ts'
 
 /**
  * One change on a host. Containers are named by their names there; networks, volumes and services by those of the
@@ -50,9 +45,11 @@ const none: ReadonlySet<string> = new Set()
  * @param held names of services whose containers and volumes stay as they are
  * @throws EngineError VOLUME_MISSING
  */
-export function planSteps(stack: Stack, host: ObservedHost, held = none): Step[] {
+export function planSteps(specified: Stack, host: ObservedHost, held = none): Step[] {
+  const stack = reachablePart(specified, host)
   rejectMissing(stack, stack.volumes, host)
-  const unknown = host.containers.filter(({ labels }) => !stack.services.some(({ name }) => name === labels.service))
+  const services = new Set(specified.services.map(({ name }) => name))
+  const unknown = host.containers.filter(({ labels }) => !services.has(labels.service ?? ''))
   const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove-container', container: name, seconds: 10 }))
 
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
@@ -66,13 +63,13 @@ export function planSteps(stack: Stack, host: ObservedHost, held = none): Step[]
   else
     for (const service of stack.services) if (!held.has(service.name)) steps.push(...serviceSteps(stack, service, host))
   // Containers that are held, or of a stopped stack, stay as they are and may need their secrets.
-  if (steps.length === 0 && stack.state === 'running' && held.size === 0) steps.push(...staleSecrets(stack, host))
+  if (steps.length === 0 && stack.state === 'running' && held.size === 0) steps.push(...staleSecrets(specified, host))
   return steps
 }
 
 /** Rejects the loss of a volume that holds data. @throws EngineError VOLUME_MISSING */
 export function rejectMissing(stack: Stack, volumes: readonly Volume[], host: ObservedHost): void {
-  const missing = volumes.find(({ name, mustExist }) => mustExist && !hasVolume(host, volumeName(stack.id, name)))
+  const missing = volumes.find((volume) => volume.mustExist && !hasVolume(stack, volume, host))
   if (missing === undefined) return
   const replaced = isReplaced(stack, missing, host) ? ' Docker has created an unlabelled volume of that name.' : ''
   const gone = `The volume "${missing.name}" and its data are gone.`
@@ -87,7 +84,7 @@ function isHeld(stack: Stack, { name }: Volume, held: ReadonlySet<string>): bool
 
 /** Returns the steps that make a volume of the stack exist; none if it does. */
 export function volumeSteps(stack: Stack, volume: Volume, host: ObservedHost): Step[] {
-  if (hasVolume(host, volumeName(stack.id, volume.name))) return []
+  if (hasVolume(stack, volume, host)) return []
   const users = isReplaced(stack, volume, host) ? containersOn(stack, volume, host) : []
   if (users.length > 0) return users
   return [{ do: 'create-volume', volume: volume.name }]
@@ -113,8 +110,9 @@ export function guardedVolumes({ volumes }: Stack, service: Service): Volume[] {
   return volumes.filter(({ name, isGuarded }) => isGuarded && name in service.volumes)
 }
 
-function hasVolume(host: ObservedHost, name: string): boolean {
-  return host.volumes.some((volume) => volume.name === name)
+/** Whether a volume of the stack exists, on the host where it should be. */
+export function hasVolume(stack: Stack, { name, host }: Volume, { volumes }: ObservedHost): boolean {
+  return volumes.some((volume) => volume.name === volumeName(stack.id, name) && volume.host === host)
 }
 
 /** Returns the steps that make a network as specified; none if it is. */
@@ -144,7 +142,8 @@ export function serviceSteps(stack: Stack, service: Service, host: ObservedHost)
   if (service.replace === 'stop-first' && others.length > 0) return removeOthers
   if (current === undefined) return [{ do: 'create-container', service: service.name }]
   // Without this volume the host would start the container on an empty one.
-  if (Object.keys(service.secrets).length > 0 && !hasVolume(host, secretsVolumeName(stack.id, service))) {
+  const secrets = secretsVolumeName(stack.id, service)
+  if (Object.keys(service.secrets).length > 0 && !host.volumes.some((volume) => volume.name === secrets)) {
     return [{ do: 'remove-container', container: name, seconds: service.stopSeconds }]
   }
   const repairs = currentSteps(stack, service, current)
@@ -235,21 +234,4 @@ export function staleSecrets(stack: Stack, host: ObservedHost): Step[] {
   return host.volumes
     .filter(({ name, labels }) => labels.service !== undefined && !live.has(name))
     .map(({ name }) => ({ do: 'remove-volume', volume: name }))
-}
-
-interface RemovalOrder {
-  containers: string[]
-  networks: ObservedNetwork[]
-  volumes: string[]
-  unlabelledVolumes: readonly string[]
-}
-
-/** Returns all objects of a stack in the order in which they can be removed. */
-export function removalOrder(host: ObservedHost): RemovalOrder {
-  return {
-    containers: host.containers.map(({ name }) => name),
-    networks: [...host.networks],
-    volumes: host.volumes.map(({ name }) => name),
-    unlabelledVolumes: host.unlabelledVolumes,
-  }
 }

@@ -10,7 +10,8 @@ import {
   volumeName,
 } from '../stacks/index.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
-import { strayNetworks } from './convergence-plan.ts'
+import { hasVolume, strayNetworks } from './convergence-plan.ts'
+import { reachablePart } from './reachable-part.ts'
 
 export type DriftValue = string | number | boolean | null
 
@@ -26,16 +27,18 @@ export interface Difference {
 const halted: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
 
 /**
- * Compares a stack with what exists of it.
+ * Compares a stack with what exists of it. The parts on hosts that did not respond are not compared.
  * @param host observation of this stack alone
  * @returns no difference if everything is as specified
  */
-export function differences(stack: Stack, host: ObservedHost): Difference[] {
+export function differences(specified: Stack, host: ObservedHost): Difference[] {
+  const stack = reachablePart(specified, host)
   return [
     ...stack.networks.flatMap((network) => networkDifferences(stack, network, host)),
-    ...volumeDifferences(stack, host),
+    ...missingVolumes(stack, host),
+    ...staleVolumes(specified, host),
     ...stack.services.flatMap((service) => serviceDifferences(stack, service, host)),
-    ...unknownContainers(stack, host),
+    ...unknownContainers(specified, host),
   ]
 }
 
@@ -69,21 +72,22 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
   ])
 }
 
-function volumeDifferences(stack: Stack, host: ObservedHost): Difference[] {
-  const names = new Set(host.volumes.map(({ name }) => name))
-  const missing = stack.volumes
-    .filter(({ name }) => !names.has(volumeName(stack.id, name)))
+function missingVolumes(stack: Stack, host: ObservedHost): Difference[] {
+  return stack.volumes
+    .filter((volume) => !hasVolume(stack, volume, host))
     .flatMap(({ name }) => {
       const observed = host.unlabelledVolumes.includes(volumeName(stack.id, name)) ? 'unlabelled' : 'absent'
       return differing(`volume/${name}`, [['existence', 'present', observed]])
     })
+}
+
+function staleVolumes(stack: Stack, host: ObservedHost): Difference[] {
   // Containers of a stopped stack stay as they are and may need their secrets.
-  if (stack.state === 'stopped') return missing
+  if (stack.state === 'stopped') return []
   const live = new Set(stack.services.map((service) => secretsVolumeName(stack.id, service)))
-  const stale = host.volumes
+  return host.volumes
     .filter(({ name, labels }) => labels.service !== undefined && !live.has(name))
     .flatMap(({ name }) => presence(`volume/${name}`, false, true))
-  return [...missing, ...stale]
 }
 
 function unknownContainers(stack: Stack, host: ObservedHost): Difference[] {

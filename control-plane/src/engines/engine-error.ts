@@ -3,6 +3,8 @@
 /** Code of an engine's error, which is the reason of a condition. */
 export type EngineErrorCode =
   | 'ENGINE_UNREACHABLE'
+  | 'HOST_UNREACHABLE'
+  | 'NOT_A_MANAGER'
   | 'ENGINE_TOO_OLD'
   | 'IMAGE_MISSING'
   | 'DISK_FULL'
@@ -10,6 +12,7 @@ export type EngineErrorCode =
   | 'ADDRESS_TAKEN'
   | 'SUBNET_TAKEN'
   | 'SUBNETS_EXHAUSTED'
+  | 'REGION_FULL'
   | 'LIMITS_BEYOND_HOST'
   | 'FOREIGN_OBJECT'
   | 'VOLUME_MISSING'

@@ -1,5 +1,5 @@
 // The interface of an engine, which makes a stack exist and reports what exists.
-import type { DockerSettings, Isolation, ProcessSettings, Stack } from '../stacks/index.ts'
+import type { ContainerSettings, Isolation, OtherContainer, ProcessSettings, Stack } from '../stacks/index.ts'
 import type {
   ContainerStats,
   ExecOptions,
@@ -20,8 +20,8 @@ export type EngineName = 'process' | 'docker' | 'swarm'
 export interface RemovedParts {
   services: readonly string[]
   volumes: readonly string[]
-  /** Names of containers on the host. */
-  attachedContainers: readonly string[]
+  /** Containers of other stacks, by their names on their hosts. */
+  attachedContainers: readonly OtherContainer[]
 }
 
 /** An engine of a region. All calls throw `EngineError`. */
@@ -29,11 +29,18 @@ export interface Engine {
   readonly name: EngineName
   /** Value of the installation's label on everything that the engine creates. */
   readonly installation: string
-  /** Reads what the engine's host is and how much it has. */
-  info(signal: AbortSignal): Promise<HostInfo>
+  /** IDs of its hosts; none for an engine with one host. */
+  readonly hostIds: readonly string[]
+  /** Whether a host of several did not respond at the last call. */
+  isDown(id: string): boolean
+  /** Reads what a host is and how much it has. @param id absent on an engine with one host */
+  info(signal: AbortSignal, id?: string): Promise<HostInfo>
   /** Returns the image to which a reference currently resolves. @throws EngineError IMAGE_MISSING */
   image(reference: string, signal: AbortSignal): Promise<HostImage>
-  /** Returns what exists of a stack, found by its labels, or of all stacks if no ID is given. */
+  /**
+   * Returns what exists of a stack, found by its labels, or of all stacks if no ID is given. Hosts that do not respond are
+   * named in the result.
+   */
   observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
   /**
    * Makes what exists equal to the stack. It may be called again after an interruption at any point. `edge` is called
@@ -58,6 +65,7 @@ export interface Engine {
   /**
    * Removes what exists of a stack, its data included, and empty volumes that the host created under its names. An
    * absent object is not an error.
+   * @throws EngineError HOST_UNREACHABLE at the end if a host did not respond, on which parts of the stack may remain
    */
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
   /**
@@ -93,19 +101,21 @@ export interface Engine {
 const isolations: Record<EngineName, readonly Isolation[]> = {
   process: ['schema-per-tenant'],
   docker: ['schema-per-tenant', 'database-per-tenant'],
-  swarm: ['schema-per-tenant'],
+  swarm: ['schema-per-tenant', 'database-per-tenant'],
 }
 
 /** The part of a region on which its isolation models depend. */
 interface IsolatingRegion {
   engine: EngineName
-  docker?: Pick<DockerSettings, 'clusters'> | undefined
+  docker?: Pick<ContainerSettings, 'clusters' | 'storage'> | undefined
   processes?: ProcessSettings | undefined
 }
 
 /** Returns the isolation models that a region supports, the strongest last. */
 export function isolationsOf({ engine, docker, processes }: IsolatingRegion): readonly Isolation[] {
   if (processes !== undefined) return [...isolations[engine], 'database-per-tenant']
+  // Runtimes on several hosts have no volume in common.
+  if (engine === 'swarm' && docker?.storage === undefined) return ['database-per-tenant']
   return docker?.clusters === undefined ? isolations[engine] : [...isolations[engine], 'cluster-per-tenant']
 }
 

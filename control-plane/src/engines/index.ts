@@ -37,5 +37,7 @@ export {
 } from './docker-labels.ts'
 export { type Difference, differences } from './drift.ts'
 export { isTargeted, type Repair, repairOf, type RepairTarget } from './repair-plan.ts'
+export { type Hosts, onlyHost } from './hosts.ts'
+export { reachablePart } from './reachable-part.ts'
 export { EngineError, type EngineErrorCode, isUnreachable } from './engine-error.ts'
 export { canBackUpServices, type Engine, isolationsOf, planIsolationsOf } from './engine.ts'

@@ -14,6 +14,7 @@ import {
   volumeSteps,
 } from './convergence-plan.ts'
 import { type Difference, differences, shownContainer } from './drift.ts'
+import { reachablePart } from './reachable-part.ts'
 
 /** A field of a component to repair; null: the whole component. */
 export interface RepairTarget {
@@ -141,7 +142,8 @@ function usersOf({ services }: Stack, volume: string): Service[] {
  * Returns the steps that can be taken now for the targets; none once they are as specified. Other differences stay.
  * @throws EngineError VOLUME_MISSING
  */
-export function planRepair(stack: Stack, host: ObservedHost, targets: readonly RepairTarget[]): Step[] {
+export function planRepair(specified: Stack, host: ObservedHost, targets: readonly RepairTarget[]): Step[] {
+  const stack = reachablePart(specified, host)
   const is = (component: string, field: string) => isTargeted(targets, { component, field })
   const volumes = stack.volumes.filter(({ name }) => is(`volume/${name}`, 'existence'))
   rejectMissing(stack, volumes, host)
@@ -167,7 +169,7 @@ export function planRepair(stack: Stack, host: ObservedHost, targets: readonly R
   const steps = [...strays, ...bases, ...services]
   return steps.length > 0
     ? steps
-    : staleSecrets(stack, host).filter(
+    : staleSecrets(specified, host).filter(
         (step) => step.do === 'remove-volume' && is(`volume/${step.volume}`, 'existence'),
       )
 }

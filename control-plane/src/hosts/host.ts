@@ -1,4 +1,4 @@
-// The host of a region: what it has, what its tenants reserve, and what is really free. Pure.
+// The hosts of a region: what each has, what its tenants reserve, and what is really free. Pure.
 import type { ObservedHost } from '../engines/index.ts'
 
 /** Amounts of memory or disk in bytes, or of CPU in thousandths of a core. Free is null if it could not be read. */
@@ -32,11 +32,22 @@ export interface Measurement {
 /** The last measurement of a host and the last attempt. */
 export interface HostRecord {
   regionId: string
+  /** ID of the host in a region with several; empty in a region with one. */
+  hostId: string
   /** The time of the last successful measurement; undefined before the first one. */
   measuredAt: Date | undefined
   measurement: Measurement | undefined
   /** The reason why the last attempt has failed; undefined if it succeeded. */
   error: string | undefined
+}
+
+/** A service of a tenant on a host. */
+export interface PlacedService {
+  tenantId: string
+  service: string
+  hostId: string
+  /** The memory that it reserves. */
+  memoryBytes: number
 }
 
 /** The tenants of a region. */

@@ -1,4 +1,4 @@
-// The leader measures the host of each region, and stores what has changed for all control planes.
+// The leader measures the hosts of each region, and stores what has changed for all control planes.
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
@@ -28,30 +28,38 @@ export function measureHosts({
   clock,
   log,
 }: MeasureHostsDeps): (leadership: Leadership) => Promise<void> {
-  const measure = async (region: Region, epoch: bigint, lost: AbortSignal): Promise<number> => {
+  const measure = async (region: Region, hostId: string, epoch: bigint, lost: AbortSignal): Promise<number> => {
     const begin = clock.now().getTime()
     const signal = AbortSignal.any([lost, clock.timeout(measureMilliseconds)])
-    const outcome = await measureHost(region, clock, signal).catch((error: unknown) => {
+    const outcome = await measureHost(region, hostId, clock, signal).catch((error: unknown) => {
       lost.throwIfAborted()
       if (error instanceof LeadershipLost) throw error
       return error instanceof EngineError ? error.message : 'The host could not be measured.'
     })
-    await store.record(region.config.id, outcome, epoch)
+    await store.record(region.config.id, hostId, outcome, epoch)
     return Math.max(intervalMilliseconds, restFactor * (clock.now().getTime() - begin))
   }
   return async ({ epoch, lost }) => {
     await Promise.all(
-      [...regions.values()].map((region) =>
-        repeat(
-          {
-            clock,
-            work: (signal) => measure(region, epoch, signal),
-            onError: (error) => log.warn({ region: region.config.id, err: error }, 'A host could not be measured.'),
-          },
-          lost,
+      [...regions.values()].flatMap((region) =>
+        hostIdsOf(region).map((hostId) =>
+          repeat(
+            {
+              clock,
+              work: (signal) => measure(region, hostId, epoch, signal),
+              onError: (error) =>
+                log.warn({ region: region.config.id, host: hostId, err: error }, 'A host could not be measured.'),
+            },
+            lost,
+          ),
         ),
       ),
     )
     store.evict()
   }
+}
+
+/** Returns the IDs of a region's hosts; an empty one for the only host. */
+function hostIdsOf({ engine }: Region): readonly string[] {
+  return engine === undefined || engine.hostIds.length === 0 ? [''] : engine.hostIds
 }

@@ -1,10 +1,11 @@
-// GET /v1/hosts and /v1/hosts/{id}: the hosts of the regions with their free resources. Each region has one host.
+// GET /v1/hosts, /v1/hosts/{id} and /v1/regions/{id}/hosts: the hosts of the regions with their free resources.
 import { Type, type Static } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { NoQuery } from '../http/parameters.ts'
 import { limitOf } from '../keys/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { RegionCondition, RegionConfig } from '../regions/index.ts'
+import { hostsOf as hostsOfRegion } from '../stacks/index.ts'
 import type { HostRecord, TenantCounts } from './host.ts'
 import type { HostStore } from './store.ts'
 
@@ -13,7 +14,9 @@ const Free = { description: 'What programs can use now; null if it could not be 
 const Reserved = { description: 'The sum of the limits of services that run' }
 
 const HostBody = Type.Object({
-  id: Type.String({ description: 'The region, which has one host' }),
+  id: Type.String({ description: 'The region, if it has one host; otherwise REGION.HOST' }),
+  region: Type.String(),
+  zone: Type.Union([Type.String(), Type.Null()], { description: 'Hosts of one zone may fail together' }),
   name: Type.Union([Type.String(), Type.Null()], { description: 'The name that the host reports' }),
   engine: Type.String(),
   api_version: Type.Union([Type.String(), Type.Null()]),
@@ -26,7 +29,16 @@ const HostBody = Type.Object({
     Type.Object({ status: Type.String(), reason: Type.String(), message: Type.String() }),
     Type.Null(),
   ]),
-  tenants: Type.Object({ total: Type.Integer(), dedicated: Type.Integer() }),
+  tenants: Type.Object(
+    { total: Type.Integer(), dedicated: Type.Integer() },
+    { description: 'The tenants of the region; on one of several hosts, `dedicated` are those with services there' },
+  ),
+  services: Type.Array(
+    Type.Object({ tenant_id: Type.String(), service: Type.String(), memory_bytes: Type.Integer() }),
+    {
+      description: 'The services that tenants have on one of several hosts, with the memory that they reserve',
+    },
+  ),
   cpu_millis: Type.Object(
     {
       total: Amount,
@@ -57,7 +69,7 @@ const HostBody = Type.Object({
 /** The dependencies of the routes of hosts. */
 export interface HostRoutesDeps {
   regions: readonly RegionConfig[]
-  hosts: Pick<HostStore, 'records' | 'tenantCounts'>
+  hosts: Pick<HostStore, 'records' | 'tenantCounts' | 'placements'>
   /** Returns the region's condition at the leader's last check; undefined without one. */
   regionCondition(region: string): RegionCondition | undefined
 }
@@ -82,11 +94,31 @@ export function addHostRoutes(app: Api, deps: HostRoutesDeps): void {
   )
 
   app.get(
+    '/v1/regions/:id/hosts',
+    {
+      config: { scopes: ['admin', 'read'] },
+      schema: {
+        summary: 'The hosts of a region, with what runs there',
+        tags: ['plans'],
+        querystring: NoQuery,
+        params: Type.Object({ id: Type.String() }),
+        response: { 200: Type.Object({ hosts: Type.Array(HostBody) }) },
+      },
+    },
+    async (request) => {
+      const { id } = request.params
+      if (!deps.regions.some((region) => region.id === id))
+        throw new ControlError('NOT_FOUND', `There is no region "${id.slice(0, 100)}".`)
+      return { hosts: await hostsOf(deps, id) }
+    },
+  )
+
+  app.get(
     '/v1/hosts/:id',
     {
       config: { scopes: ['admin', 'read'] },
       schema: {
-        summary: 'The host of a region',
+        summary: 'One host',
         tags: ['plans'],
         querystring: NoQuery,
         params: Type.Object({ id: Type.String() }),
@@ -94,9 +126,13 @@ export function addHostRoutes(app: Api, deps: HostRoutesDeps): void {
       },
     },
     async (request) => {
-      const [host] = await hostsOf(deps, request.params.id)
+      const { id } = request.params
+      const host = (await hostsOf(deps, id.split('.')[0])).find((one) => one.id === id)
       if (host === undefined)
-        throw new ControlError('HOST_NOT_FOUND', 'There is no such host. Its ID is that of its region.')
+        throw new ControlError(
+          'HOST_NOT_FOUND',
+          'There is no such host. Its ID is that of its region, or REGION.HOST in a region with several.',
+        )
       return host
     },
   )
@@ -105,20 +141,38 @@ export function addHostRoutes(app: Api, deps: HostRoutesDeps): void {
 /** Returns the hosts of all regions, or of one. */
 async function hostsOf(deps: HostRoutesDeps, region: string | undefined): Promise<Static<typeof HostBody>[]> {
   const [records, counts] = await Promise.all([deps.hosts.records(), deps.hosts.tenantCounts()])
-  return deps.regions
-    .filter(({ id }) => region === undefined || id === region)
-    .map((config) =>
-      toHostBody(
-        config,
-        records.find(({ regionId }) => regionId === config.id),
-        counts.get(config.id),
-        deps.regionCondition(config.id),
-      ),
-    )
+  const recordOf = (regionId: string, hostId: string) =>
+    records.find((record) => record.regionId === regionId && record.hostId === hostId)
+  const chosen = deps.regions.filter(({ id }) => region === undefined || id === region)
+  const found = await Promise.all(
+    chosen.map(async (config) => {
+      const { id, docker } = config
+      const condition = deps.regionCondition(id)
+      const several = docker === undefined ? [] : hostsOfRegion(docker)
+      if (several.length === 0) return [toHostBody(config, recordOf(id, ''), counts.get(id), condition)]
+      const placed = await deps.hosts.placements(id)
+      return several.map((host) => {
+        const services = placed.filter(({ hostId }) => hostId === host.id)
+        const dedicated = new Set(services.map(({ tenantId }) => tenantId)).size
+        return {
+          ...toHostBody(config, recordOf(id, host.id), { ...(counts.get(id) ?? noTenants), dedicated }, condition),
+          id: `${id}.${host.id}`,
+          zone: host.zone ?? null,
+          services: services.map(({ tenantId, service, memoryBytes }) => ({
+            tenant_id: tenantId,
+            service,
+            memory_bytes: memoryBytes,
+          })),
+        }
+      })
+    }),
+  )
+  return found.flat()
 }
 
 const nothing = { cpuMillis: 0, memoryBytes: 0 }
 const noAmounts = { total: null, free: null }
+const noTenants: TenantCounts = { total: 0, dedicated: 0, quotaBytes: 0n, unlimited: 0 }
 
 function toHostBody(
   { id, engine }: Pick<RegionConfig, 'id' | 'engine'>,
@@ -132,6 +186,9 @@ function toHostBody(
   const amounts = ({ total, free }: { total: number | null; free: number | null } = noAmounts) => ({ total, free })
   return {
     id,
+    region: id,
+    zone: null,
+    services: [],
     name: measured?.name ?? null,
     engine,
     api_version: measured?.apiVersion ?? null,

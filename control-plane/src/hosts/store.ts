@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { Value } from 'typebox/value'
 import type { Database } from '../platform/database.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
-import type { HostRecord, Measurement, TenantCounts } from './host.ts'
+import type { HostRecord, Measurement, PlacedService, TenantCounts } from './host.ts'
 import { isMaterialChange } from './material-change.ts'
 
 const Amount = Type.Union([Type.Number(), Type.Null()])
@@ -34,7 +34,7 @@ export type HostStore = ReturnType<typeof createHostStore>
 
 /** Creates the store of the measurements of hosts, on the control database. */
 export function createHostStore(database: Database, now: () => Date) {
-  /** The records of this control plane since it leads: the last one of each region, and the one that it has stored. */
+  /** The records of this control plane since it leads: the last one of each host, and the one that it has stored. */
   const measured = new Map<string, { last: HostRecord; stored: HostRecord | undefined }>()
 
   return {
@@ -43,17 +43,19 @@ export function createHostStore(database: Database, now: () => Date) {
      * stored one materially.
      * @throws LeadershipLost if it is stored and the epoch is no longer the leader's
      */
-    async record(regionId: string, outcome: Measurement | string, epoch: bigint): Promise<void> {
-      const known = measured.get(regionId)
+    async record(regionId: string, hostId: string, outcome: Measurement | string, epoch: bigint): Promise<void> {
+      const key = keyOf({ regionId, hostId })
+      const known = measured.get(key)
       const isFailed = typeof outcome === 'string'
       const last: HostRecord = {
         regionId,
+        hostId,
         measuredAt: isFailed ? known?.last.measuredAt : now(),
         measurement: isFailed ? known?.last.measurement : outcome,
         error: isFailed ? outcome : undefined,
       }
       if (!isMaterialChange(known?.stored, last)) {
-        measured.set(regionId, { last, stored: known?.stored })
+        measured.set(key, { last, stored: known?.stored })
         return
       }
       const error = last.error ?? null
@@ -63,15 +65,15 @@ export function createHostStore(database: Database, now: () => Date) {
         await database.$queryRaw<{ leads: number }[]>`
           with leader as (${leaderRow(epoch)}),
           recorded as (
-            insert into hosts (region_id, measured_at, measurement, error)
-            select ${regionId}, ${at}, ${measurement}::jsonb, ${error} where exists (select from leader)
-            on conflict (region_id) do update set
+            insert into hosts (region_id, host_id, measured_at, measurement, error)
+            select ${regionId}, ${hostId}, ${at}, ${measurement}::jsonb, ${error} where exists (select from leader)
+            on conflict (region_id, host_id) do update set
               measured_at = coalesce(excluded.measured_at, hosts.measured_at),
               measurement = coalesce(excluded.measurement, hosts.measurement),
               error = excluded.error)
           select count(*)::int as leads from leader`,
       )
-      measured.set(regionId, { last, stored: last })
+      measured.set(key, { last, stored: last })
     },
 
     /** Evicts what this control plane has measured, because another one may lead from now on. */
@@ -79,13 +81,14 @@ export function createHostStore(database: Database, now: () => Date) {
       measured.clear()
     },
 
-    /** Returns the records of all regions that were measured once. */
+    /** Returns the records of all hosts that were measured once. */
     async records(): Promise<HostRecord[]> {
       const rows = await database.host.findMany()
-      return rows.map(({ regionId, measuredAt, measurement, error }) => {
-        const last = measured.get(regionId)?.last
+      return rows.map(({ regionId, hostId, measuredAt, measurement, error }) => {
+        const last = measured.get(keyOf({ regionId, hostId }))?.last
         const stored = {
           regionId,
+          hostId,
           measuredAt: measuredAt ?? undefined,
           measurement: Value.Check(MeasurementRow, measurement) ? measurement : undefined,
           error: error ?? undefined,
@@ -93,6 +96,20 @@ export function createHostStore(database: Database, now: () => Date) {
         // After a change of the leader, the first attempt may have failed, so that only the stored measurement is known.
         return last === undefined ? stored : { ...(last.measurement === undefined ? stored : last), error: last.error }
       })
+    },
+
+    /** Returns the services that tenants have on the hosts of regions with several, by host and tenant. */
+    async placements(regionId: string): Promise<PlacedService[]> {
+      const rows = await database.placement.findMany({
+        where: { tenant: { regionId } },
+        orderBy: [{ tenantId: 'asc' }, { service: 'asc' }],
+      })
+      return rows.map(({ tenantId, service, hostId, memoryBytes }) => ({
+        tenantId,
+        service,
+        hostId,
+        memoryBytes: Number(memoryBytes),
+      }))
     },
 
     /** Returns the tenants of each region, without those that were created in advance. */
@@ -112,4 +129,8 @@ export function createHostStore(database: Database, now: () => Date) {
       )
     },
   }
+}
+
+function keyOf({ regionId, hostId }: Pick<HostRecord, 'regionId' | 'hostId'>): string {
+  return `${regionId}.${hostId}`
 }

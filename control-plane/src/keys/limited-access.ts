@@ -47,6 +47,7 @@ export const limitedAccess: Readonly<Record<string, LimitedAccess>> = {
   'GET /v1/hosts': 'list of the region',
   'GET /v1/hosts/:id': 'region',
   'POST /v1/regions/:id/superuser-password/rotate': 'region',
+  'GET /v1/regions/:id/hosts': 'region',
   'GET /v1/regions/:id/databases': 'region',
   'PATCH /v1/regions/:id/databases/:database': 'region',
   'GET /v1/regions/:id/rebalances': 'region',

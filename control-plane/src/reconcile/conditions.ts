@@ -4,9 +4,9 @@ import type { Condition } from '../tenants/index.ts'
 import { publicMessage, reasonOf } from './not-ready.ts'
 
 /** A part that a reconciliation observes. Other components write the other conditions. */
-export type Part = 'Services' | 'Home' | 'Database' | 'Quorum' | 'Replicating' | 'Runtime' | 'Route'
+export type Part = 'Services' | 'Spread' | 'Home' | 'Database' | 'Quorum' | 'Replicating' | 'Runtime' | 'Route'
 
-const parts: readonly Part[] = ['Services', 'Home', 'Database', 'Quorum', 'Replicating', 'Runtime', 'Route']
+const parts: readonly Part[] = ['Services', 'Spread', 'Home', 'Database', 'Quorum', 'Replicating', 'Runtime', 'Route']
 
 /** Conditions that an observation neither makes nor removes. */
 export const lastingConditions: readonly Condition['type'][] = ['Loss', 'Sql', 'Backup', 'Spending']

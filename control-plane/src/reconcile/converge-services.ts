@@ -1,5 +1,8 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
+import { chooseHosts } from '../placement/index.ts'
+import { clusterMembers } from '../stacks/index.ts'
+import type { ConditionState } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
@@ -38,7 +41,24 @@ async function allocate(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
     rejectedSubnets.delete(id)
     if (subnet === undefined) throw exhausted(region)
   }
-  return { ...snapshot, images, subnet }
+  return assignHosts({ ...snapshot, images, subnet }, run, signal)
+}
+
+/** Chooses and records the hosts of services that have none, in a region with several hosts. */
+async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
+  const { region, failpoint, epoch } = run
+  const { placements } = run.store
+  if (!region.spansHosts) return snapshot
+  const needs = await region.needs(snapshot, signal)
+  if (needs.every(({ service }) => snapshot.placement[service] !== undefined)) return snapshot
+  const hosts = await region.capacities(await placements.reserved(snapshot.regionId), signal)
+  const chosen = chooseHosts(needs, hosts, snapshot.placement, !hasCluster(snapshot))
+  if (chosen === undefined)
+    throw new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
+  await failpoint('allocate.chosen')
+  const placement = await placements.assign(snapshot.id, needs, chosen, epoch)
+  await failpoint('allocate.placed')
+  return { ...snapshot, placement }
 }
 
 /** Replaces images that only the lost host had, as a restored control database names them. */
@@ -65,6 +85,7 @@ function exhausted({ subnets }: Region): EngineError {
  */
 export async function convergeServices(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<boolean> {
   if (!isDedicated(snapshot)) return true
+  if (run.region.spansHosts) run.observations.note('Spread', spreadOf(snapshot))
   return run.observations.observe('Services', () => converge(snapshot, run, signal))
 }
 
@@ -94,4 +115,14 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   }
   await failpoint('converge.after')
   return isConverged
+}
+
+/** Describes on how many hosts a tenant's services are. A database that is a single one is always on one. */
+function spreadOf(snapshot: Snapshot): ConditionState {
+  const hosts = new Set(Object.values(snapshot.placement)).size
+  const wanted = hasCluster(snapshot) ? clusterMembers.length : 1
+  const members = new Set(clusterMembers.flatMap((member) => snapshot.placement[member] ?? [])).size
+  const message = `The services of the tenant are on ${hosts} ${hosts === 1 ? 'host' : 'hosts'}.`
+  const isSpread = wanted === 1 || members === wanted
+  return { status: isSpread ? 'True' : 'False', reason: isSpread ? 'Observed' : 'FewHosts', message }
 }

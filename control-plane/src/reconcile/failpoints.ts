@@ -61,6 +61,8 @@ export const repairFailpointNames = [
   'repair.step-after',
   'repair.after',
 ] as const
+/** The failpoints of the choice of hosts, in regions with several hosts. */
+export const placementFailpointNames = ['allocate.chosen', 'allocate.placed'] as const
 /** The failpoints of a move between shared databases, which is a job of the leader. */
 export const moveFailpointNames = [
   'move.before',
@@ -94,6 +96,7 @@ const allFailpointNames = [
   ...failpointNames,
   ...jobFailpointNames,
   ...clusterFailpointNames,
+  ...placementFailpointNames,
   ...repairFailpointNames,
   ...moveFailpointNames,
   ...reverseFailpointNames,

@@ -72,7 +72,7 @@ export async function observeRoute(
     return false
   }
   const bounded = AbortSignal.any([signal, clock.timeout(observeMilliseconds)])
-  const everyAgrees = untilEvery(region.config.gateway_internal_urls, agrees, bounded, clock)
+  const everyAgrees = untilEvery(region.gatewayUrls(), agrees, bounded, clock)
   await observations.observe('Route', () => orNotReady(everyAgrees, () => seen))
 }
 

@@ -11,7 +11,8 @@ import type {
   DriftRepair,
   Switchover,
 } from '../tenants/index.ts'
-import type { Isolation, MovingServices } from '../stacks/index.ts'
+import type { PlacementStore } from '../placement/index.ts'
+import type { Isolation, MovingServices, Placement } from '../stacks/index.ts'
 
 /** All data that one reconciliation needs, read at one instant. */
 export interface Snapshot {
@@ -44,6 +45,8 @@ export interface Snapshot {
   moving?: MovingServices
   /** Number of its subnet in the region's range. */
   subnet: number | undefined
+  /** Hosts of its services, in a region with several hosts. */
+  placement: Placement
   /** Whether the password of `database_url` in the home is not the stored one yet. */
   databasePasswordDue: boolean
   /** Whether the services' logins may still have older passwords than the newest, which are stored until then. */
@@ -77,6 +80,8 @@ export const unobservedHome = ''
  * leads.
  */
 export interface ReconcileStore {
+  /** The hosts of tenants' services, in regions with several hosts. */
+  placements: PlacementStore
   /** Reads one tenant at one instant; undefined if the tenant no longer exists. */
   snapshot(tenantId: string): Promise<Snapshot | undefined>
   /** Returns the IDs of tenants whose observed state may differ from the specified one, or that have work due. */

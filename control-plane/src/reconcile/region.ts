@@ -5,7 +5,6 @@ import type { Clock } from '../platform/clock.ts'
 import {
   awaitQuorum,
   copyAgain,
-  type ClusterState,
   etcdAccess,
   memberRolesSql,
   readCluster,
@@ -13,27 +12,22 @@ import {
   switchOver,
 } from '../clusters/index.ts'
 import { type Engine, EngineError } from '../engines/index.ts'
+import { createDedicatedHome, type HomeDatabases, type HomeMigration, scramVerifier } from '../homes/index.ts'
 import {
-  createDedicatedHome,
-  type HomeDatabases,
-  type HomeMigration,
-  type HomeServer,
-  scramVerifier,
-} from '../homes/index.ts'
-import {
-  type DockerSettings,
+  type ContainerSettings,
   etcdContainersOf,
-  gatewayContainerOf,
+  gatewayContainersOf,
+  hostsOf,
   regionStack,
   regionStackId,
   type RegionStackInput,
   databaseVolumes,
   type Isolation,
-  type OwnIsolation,
   serviceNames,
   type Stack,
   stackFor,
   memberPasswords,
+  placed,
   parseRange,
   patroniPassword,
   subnetCount,
@@ -44,78 +38,10 @@ import {
 import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
 import { reasonInLog } from './reason-in-log.ts'
 import type { Snapshot } from './reconcile-store.ts'
+import { regionHosts } from './region-hosts.ts'
+import type { Region, RegionHoldings } from './region-interface.ts'
 
-/** A region for the reconciler: the addresses of its parts, and the stacks that should run there. */
-export interface Region {
-  config: RegionConfig
-  /** Engine of the region; undefined if its parts are started by other means. */
-  engine: Engine | undefined
-  /** Returns the URLs for a tenant's health, usage and data. */
-  runtimeUrls(tenant: Pick<Snapshot, 'id' | 'isolation'>): readonly string[]
-  /** The server of the tenant's home: the region's shared one, or the tenant's own. */
-  home(tenant: Pick<Snapshot, 'id' | 'isolation' | 'database'>): HomeServer
-  /**
-   * Returns the specified stack of the tenant. @throws EngineError if it cannot be determined, for example for a
-   * missing image
-   */
-  stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>
-  /** Digests of the images that a new tenant gets. @param isolation by default, database-per-tenant */
-  images(signal: AbortSignal, isolation?: Isolation): Promise<{ postgres: string; runtime: string }>
-  /** Returns the digests, each replaced by that of a new tenant if the host does not have the image. */
-  presentImages(
-    images: { postgres: string; runtime: string },
-    isolation: Isolation,
-    signal: AbortSignal,
-  ): Promise<{ postgres: string; runtime: string }>
-  /** Number of subnets in the region's range. */
-  subnets: number
-  /** Returns the subnet numbers that networks of Tenantry use on the engine, of any installation's stack. */
-  subnetsInUse(signal: AbortSignal): Promise<number[]>
-  /** ID of the region's own stack. */
-  stackId: string
-  /** Returns the specified stack of the region's shared services; undefined if they are started by other means. */
-  ownStack(holds: RegionHoldings, signal: AbortSignal): Promise<Stack | undefined>
-  /** Waits until the tenant's own Postgres accepts statements, and a cluster confirms writes. */
-  awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
-  /** Gives a new cluster its user and keys in the region's etcd. A tenant without a cluster needs none. */
-  openCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
-  /** Removes the user and the keys of a removed cluster from the region's etcd. */
-  closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
-  /**
-   * Returns the service of a tenant's own Postgres; of a cluster, that of its present primary. @throws EngineError UNHEALTHY
-   * without a primary
-   */
-  primaryService(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<string>
-  /** Removes the services of one model, with the database in them. The files of the tenant stay. */
-  removeServices(tenantId: string, isolation: OwnIsolation, signal: AbortSignal): Promise<void>
-  /** Returns SQL that creates the roles with which the members of a tenant's cluster copy from each other. */
-  memberRoles(tenantId: string): string
-  /**
-   * Makes a data directory that exists the one with which a tenant's cluster begins. No member may run yet.
-   * @param systemIdentifier Postgres' identifier of the data directory
-   * @throws EngineError UNHEALTHY
-   */
-  adoptData(tenantId: string, systemIdentifier: string, signal: AbortSignal): Promise<void>
-  /** Reads the state of a tenant's cluster; undefined for a tenant without a cluster. */
-  cluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<ClusterState | undefined>
-  /** Returns the names of the routers of a tenant's cluster that reach its primary. */
-  readyRouters(tenantId: string, signal: AbortSignal): Promise<ReadonlySet<string>>
-  /**
-   * Makes another member of a tenant's cluster the primary. @returns why Patroni did not do it; undefined if it did
-   * @throws EngineError UNHEALTHY if no member responds
-   */
-  switchOver(tenantId: string, from: string, to: string, signal: AbortSignal): Promise<string | undefined>
-  /** Lets a member of a tenant's cluster copy its data again from the primary. @throws EngineError UNHEALTHY if it does not */
-  copyAgain(tenantId: string, member: string, signal: AbortSignal): Promise<void>
-}
-
-/** The data that the volumes of a region's own stack hold. Once they hold it, they are not created again. */
-export interface RegionHoldings {
-  /** Whether its shared Postgres may hold homes. */
-  homes: boolean
-  /** Whether its etcd may hold the state of clusters. */
-  clusters: boolean
-}
+export type { Region, RegionHoldings } from './region-interface.ts'
 
 /** Options of a region; `engine` is undefined if its parts are started by other means. */
 export interface RegionOptions {
@@ -166,7 +92,8 @@ export function createRegion({
 }: RegionOptions): Region {
   const { docker, processes } = config
   const networks = docker?.network_range ?? processes?.address_range
-  const range = networks === undefined ? undefined : parseRange(networks)
+  const spansHosts = docker !== undefined && hostsOf(docker).length > 0
+  const range = networks === undefined ? undefined : parseRange(networks, spansHosts)
   const stackId = regionStackId(config.id, engine?.installation ?? '')
 
   const requireEngine = (): Engine => {
@@ -175,7 +102,7 @@ export function createRegion({
     return engine
   }
 
-  const settings = (): DockerSettings => {
+  const settings = (): ContainerSettings => {
     if (docker === undefined)
       throw new EngineError('ENGINE_FAILED', `The region "${config.id}" has no engine for services.`)
     return docker
@@ -260,13 +187,48 @@ export function createRegion({
 
   const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
 
+  const hosts = regionHosts(config, engine)
+  const gatewayUrls = () => hosts.reachable(config.gateway_internal_urls)
+
+  /** Returns the specified stack of a tenant, without hosts. */
+  const stackOf = async (tenant: Snapshot, signal: AbortSignal): Promise<Stack> => {
+    const { id, isolation, sizes, restarts, images, subnet } = tenant
+    const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
+    const hasContainers = isDedicated(tenant) && processes === undefined
+    const input = hasContainers ? await regionInput({ homes: true, clusters: true }, signal) : undefined
+    const gateways = input === undefined ? [] : gatewayContainersOf(input)
+    const cluster =
+      input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
+    const specified = {
+      id,
+      isolation,
+      running: isRunning(tenant),
+      hasHome: tenant.homeVersion !== undefined,
+      resources: withPids(sizes),
+      restarts,
+      isArchived: tenant.isArchived,
+      images,
+      subnet: cidr,
+    }
+    const areProcesses = processes !== undefined
+    const environment = { gateways, internalToken, docker, cluster, areProcesses }
+    const stack = stackFor(specified, environment)
+    if (tenant.moving === undefined) return stack
+    return withServices(
+      stack,
+      stackFor({ ...specified, ...tenant.moving, hasHome: false, isArchived: false }, environment),
+    )
+  }
+
   return {
     config,
     engine,
     stackId,
     subnets: range === undefined ? 0 : subnetCount(range),
+    gatewayUrls,
     runtimeUrls: (tenant) =>
-      isDedicated(tenant) ? config.gateway_internal_urls : sharedRuntimeUrls(config, tenant.id),
+      isDedicated(tenant) ? gatewayUrls() : hosts.reachable(sharedRuntimeUrls(config, tenant.id)),
+    spansHosts,
 
     home(tenant) {
       if (!isDedicated(tenant)) return homes.in(tenant.database ?? '')
@@ -278,31 +240,18 @@ export function createRegion({
     },
 
     async stack(tenant, signal) {
-      const { id, isolation, sizes, restarts, images, subnet } = tenant
-      const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
-      const hasContainers = isDedicated(tenant) && processes === undefined
-      const input = hasContainers ? await regionInput({ homes: true, clusters: true }, signal) : undefined
-      const gatewayContainer = input === undefined ? '' : gatewayContainerOf(input)
-      const cluster =
-        input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
-      const specified = {
-        id,
-        isolation,
-        running: isRunning(tenant),
-        hasHome: tenant.homeVersion !== undefined,
-        resources: withPids(sizes),
-        restarts,
-        isArchived: tenant.isArchived,
-        images,
-        subnet: cidr,
-      }
-      const environment = { gatewayContainer, internalToken, docker, cluster, areProcesses: processes !== undefined }
-      const stack = stackFor(specified, environment)
-      if (tenant.moving === undefined) return stack
-      return withServices(
-        stack,
-        stackFor({ ...specified, ...tenant.moving, hasHome: false, isArchived: false }, environment),
-      )
+      const stack = await stackOf(tenant, signal)
+      return spansHosts ? placed(stack, tenant.placement) : stack
+    },
+
+    async needs(tenant, signal) {
+      const { services } = await stackOf(tenant, signal)
+      return services.map(({ name, resources }) => ({ service: name, memoryBytes: resources.memoryBytes }))
+    },
+
+    async capacities(reserved, signal) {
+      const { services } = regionStack(await regionInput({ homes: true, clusters: true }, signal))
+      return hosts.capacities(services, reserved, signal)
     },
 
     async images(signal, isolation = 'database-per-tenant') {

@@ -12,7 +12,7 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
   await failpoint('delete.before')
   await store.recordPublished(snapshot.id, { homeVersion: snapshot.homeVersion ?? null, routePhase: 'deleted' }, epoch)
   await untilEvery(
-    region.config.gateway_internal_urls,
+    region.gatewayUrls(),
     async (url, signal) => {
       const route = await probe.route(url, snapshot.id, signal)
       return route === undefined || route.phase === 'deleted'

@@ -1,31 +1,18 @@
 // The reconciler's store on the control database.
-import { Value } from 'typebox/value'
-import { MovingServices, scratchId, type Isolation } from '../stacks/index.ts'
+import { scratchId } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import { lastingConditions } from './conditions.ts'
 import { toOpenOperation } from './store-open-operation.ts'
-import { isHeldBy, unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
+import { isHeldBy, unobservedHome, type ReconcileStore } from './reconcile-store.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
-import type { RoutePhase } from '@tenantry/contract'
-import {
-  type Desired,
-  type DriftPolicy,
-  type Status,
-  alongsideGenerations,
-  liveSecrets,
-  toConditions,
-  toSizes,
-} from '../tenants/index.ts'
+import { createPlacementStore } from '../placement/index.ts'
+import { alongsideGenerations } from '../tenants/index.ts'
+import { snapshotReader, withAll } from './store-snapshot.ts'
 import { reportCommit } from '../platform/change-log.ts'
-import type { Database, Prisma } from '../platform/database.ts'
-
-const withAll = { plan: true, sharedDatabase: true, secrets: { orderBy: { createdAt: 'desc' } } } as const
-type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
+import type { Database } from '../platform/database.ts'
 
 /** Operations that use a scratch home: a verification, and a restore to a point in time. */
 const kindsWithScratch = ['verify', 'restore'] as const
-
-const noSizes = { postgres: { memoryBytes: 0, cpuMillis: 0 }, runtime: { memoryBytes: 0, cpuMillis: 0 } }
 
 /** The reconciler's store on the control database; `seal` opens the tenants' secrets. */
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
@@ -38,49 +25,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     reportCommit(database)
   }
 
-  const toSnapshot = (
-    row: Row,
-    operation: Snapshot['operation'],
-    subnet: number | undefined,
-    isSqlClosed: boolean,
-  ): Snapshot => {
-    const { texts, nextExpiry } = liveSecrets(row.id, row.secrets, seal, now())
-    const { postgresImage: postgres, runtimeImage: runtime } = row
-    return {
-      id: row.id,
-      name: row.name,
-      regionId: row.regionId,
-      // Check constraints limit these columns to their values.
-      isolation: row.isolation as Isolation,
-      desired: row.desired as Desired,
-      status: row.status as Status,
-      routePhase: row.routePhase as RoutePhase,
-      driftPolicy: row.driftPolicy as DriftPolicy,
-      isSqlClosed,
-      isHeld: false,
-      generation: row.generation,
-      observedGeneration: row.observedGeneration,
-      reason: row.reason,
-      conditions: toConditions(row.conditions),
-      homeVersion: row.homeVersion ?? undefined,
-      purgeAfter: row.purgeAfter ?? undefined,
-      database: row.sharedDatabase?.name,
-      sizes: toSizes(row.resources) ?? toSizes(row.plan.resources) ?? noSizes,
-      restarts: row.restarts,
-      isArchived: row.archiveDays !== null,
-      images: postgres === null || runtime === null ? undefined : { postgres, runtime },
-      ...(Value.Check(MovingServices, row.movingServices) ? { moving: row.movingServices } : {}),
-      subnet,
-      databasePasswordDue: row.databasePasswordDue,
-      servicePasswordsDue: row.servicePasswordsDue,
-      secrets: texts,
-      nextExpiry,
-      hasExpired: row.secrets.some(({ expiresAt }) => expiresAt !== null && expiresAt <= now()),
-      operation,
-    }
-  }
+  const toSnapshot = snapshotReader(seal, now)
 
   return {
+    placements: createPlacementStore(database),
+
     async snapshot(tenantId) {
       // The newest open operation belongs to the newest generation: opening it superseded the others, in one transaction.
       const [row, operation, subnet, closed] = await database.$transaction(

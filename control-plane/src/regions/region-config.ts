@@ -11,8 +11,11 @@ import {
   regionEndpoints,
   overlaps,
   parseRange,
+  type ContainerSettings,
   DockerSettings,
+  type PartUrl,
   ProcessSettings,
+  SwarmSettings,
 } from '../stacks/index.ts'
 
 const Url = Type.String({ pattern: '^https?://' })
@@ -55,6 +58,12 @@ const DockerRegion = Type.Object(
   { additionalProperties: false },
 )
 
+/** A region whose parts the control plane creates on several hosts that Docker Swarm connects. */
+const SwarmRegion = Type.Object(
+  { ...common, engine: Type.Literal('swarm'), swarm: SwarmSettings },
+  { additionalProperties: false },
+)
+
 const RegionsFile = Type.Array(Type.Unknown(), { minItems: 1 })
 
 /** A region with all its addresses, configured or derived. */
@@ -62,10 +71,13 @@ export interface RegionConfig extends Pick<
   Static<typeof ProcessRegion>,
   'id' | 'domain' | 'gateway_url' | 'postgres_url' | 'runtime_urls' | 'gateway_internal_urls'
 > {
-  engine: 'process' | 'docker'
+  engine: 'process' | 'docker' | 'swarm'
   database_host: string
   warm_homes?: number | undefined
-  docker: DockerSettings | undefined
+  /** Settings of a region whose services are containers, on one host or on several. */
+  docker: ContainerSettings | undefined
+  /** IDs of the hosts of runtimes and gateways, by their URLs; absent in a region with one host. */
+  hostByUrl?: ReadonlyMap<string, string>
   /** The host of tenants' own services, where they are processes. */
   processes?: ProcessSettings | undefined
   /** The superuser's password that the shared Postgres begins with, where the control plane creates it. */
@@ -114,16 +126,14 @@ function rejectSharedRanges(regions: readonly RegionConfig[]): void {
 }
 
 function readRegion(region: unknown, at: number, masterKey: Buffer): RegionConfig {
-  const schema =
-    typeof region === 'object' && region !== null && 'engine' in region && region.engine === 'docker'
-      ? DockerRegion
-      : ProcessRegion
+  const schema = schemaOf(region)
   if (!Value.Check(schema, region)) {
     const [first] = Value.Errors(schema, region)
     throw new Error(`TENANTRY_REGIONS_FILE/${at}${first?.instancePath ?? ''}: ${first?.message ?? 'invalid'}`)
   }
-  return region.engine === 'docker'
-    ? dockerRegion(region, at, masterKey)
+  if (region.engine === 'docker') return dockerRegion(region, at, masterKey)
+  return region.engine === 'swarm'
+    ? swarmRegion(region, at, masterKey)
     : {
         ...region,
         database_host: region.database_host ?? new URL(region.postgres_url).host,
@@ -131,6 +141,12 @@ function readRegion(region: unknown, at: number, masterKey: Buffer): RegionConfi
         superuserPassword: '',
         superuser: superuserByFile(region, at),
       }
+}
+
+/** Returns the schema of a region in the file by its engine. */
+function schemaOf(region: unknown): typeof DockerRegion | typeof SwarmRegion | typeof ProcessRegion {
+  const engine = typeof region === 'object' && region !== null && 'engine' in region ? region.engine : undefined
+  return engine === 'docker' ? DockerRegion : engine === 'swarm' ? SwarmRegion : ProcessRegion
 }
 
 /** @throws ConfigurationError for a file that cannot be used */
@@ -149,6 +165,36 @@ export function superuserOf({
 }
 
 function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: number, masterKey: Buffer): RegionConfig {
+  const unreachable = whyUnreachable(docker)
+  if (unreachable !== undefined) throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/control_url: ${unreachable}`)
+  const { gateway } = docker
+  const publicHost =
+    'port' in gateway
+      ? `${gateway.host_address}:${gateway.postgres_port}`
+      : `${new URL(region.gateway_url).hostname}:5432`
+  return containerRegion({ ...region, database_host: region.database_host ?? publicHost, docker }, at, masterKey)
+}
+
+function swarmRegion({ swarm, ...region }: Static<typeof SwarmRegion>, at: number, masterKey: Buffer): RegionConfig {
+  const ids = swarm.hosts.map(({ id }) => id)
+  const fail = (field: string, message: string): never => {
+    throw new Error(`TENANTRY_REGIONS_FILE/${at}/swarm/${field}: ${message}`)
+  }
+  if (new Set(ids).size !== ids.length) fail('hosts', 'two hosts have the same ID')
+  const unknown = swarm.control_containers.find(({ host }) => !ids.includes(host))
+  if (unknown !== undefined) fail('control_containers', `there is no host "${unknown.host}"`)
+  const publicHost = `${new URL(region.gateway_url).hostname}:${swarm.gateway.postgres_port}`
+  const config = { ...region, database_host: region.database_host ?? publicHost, docker: swarm }
+  return containerRegion(config, at, masterKey)
+}
+
+/** A region whose services are containers, as the operator's file has it. */
+type ContainerRegion = (Omit<Static<typeof DockerRegion>, 'docker'> | Omit<Static<typeof SwarmRegion>, 'swarm'>) & {
+  database_host: string
+  docker: ContainerSettings
+}
+
+function containerRegion({ docker, ...region }: ContainerRegion, at: number, masterKey: Buffer): RegionConfig {
   const superuserPassword = Buffer.from(hkdfSync('sha256', masterKey, '', `region:${region.id}:postgres`, 32)).toString(
     'base64url',
   )
@@ -157,34 +203,32 @@ function dockerRegion({ docker, ...region }: Static<typeof DockerRegion>, at: nu
     endpoints = regionEndpoints(docker)
   } catch (cause) {
     throw new Error(
-      `TENANTRY_REGIONS_FILE/${at}/docker/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`,
+      `TENANTRY_REGIONS_FILE/${at}/${region.engine}/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`,
       { cause },
     )
   }
-  const unreachable = whyUnreachable(docker)
-  if (unreachable !== undefined) throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/control_url: ${unreachable}`)
-  const { gateway } = docker
-  checkEgress(docker, at)
+  const path = `TENANTRY_REGIONS_FILE/${at}/${region.engine}`
+  checkEgress(docker, path)
+  const urlsOf = (parts: readonly PartUrl[]) => parts.map(({ url }) => url)
+  const onHosts = [...endpoints.runtimes, ...endpoints.gateways].flatMap(({ url, host }) =>
+    host === undefined ? [] : [[url, host] as const],
+  )
   return {
     ...region,
     docker,
     superuserPassword,
-    s3SecretKey: secretKeyOf(docker, at),
+    s3SecretKey: secretKeyOf(docker, path),
     postgres_url: `postgresql://postgres:${superuserPassword}@${endpoints.postgresHost}/postgres`,
-    runtime_urls: endpoints.runtimeUrls,
-    gateway_internal_urls: [endpoints.gatewayInternalUrl],
-    database_host:
-      region.database_host ??
-      ('port' in gateway
-        ? `${gateway.host_address}:${gateway.postgres_port}`
-        : `${new URL(region.gateway_url).hostname}:5432`),
+    runtime_urls: urlsOf(endpoints.runtimes),
+    gateway_internal_urls: urlsOf(endpoints.gateways),
+    ...(onHosts.length === 0 ? {} : { hostByUrl: new Map(onHosts) }),
   }
 }
 
 /** @throws Error for networks that are invalid, or that the control plane does not pass to the gateway */
-function checkEgress({ egress, storage, gateway }: DockerSettings, at: number): void {
+function checkEgress({ egress, storage, gateway }: ContainerSettings, path: string): void {
   const fail = (field: string, message: string, cause?: unknown): never => {
-    throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/${field}: ${message}`, { cause })
+    throw new Error(`${path}/${field}: ${message}`, { cause })
   }
   if (storage !== undefined && egress === undefined)
     fail('storage', 'the runtimes reach an S3 server only through the egress proxy. Add "egress": {}')
@@ -206,14 +250,12 @@ function checkEgress({ egress, storage, gateway }: DockerSettings, at: number): 
   }
 }
 
-function secretKeyOf({ storage }: DockerSettings, at: number): string | undefined {
+function secretKeyOf({ storage }: ContainerSettings, path: string): string | undefined {
   if (storage === undefined) return undefined
   try {
     return readFileSync(storage.s3.secret_access_key_file, 'utf8').trim()
   } catch (cause) {
-    throw new Error(`TENANTRY_REGIONS_FILE/${at}/docker/storage/s3/secret_access_key_file: the file cannot be read`, {
-      cause,
-    })
+    throw new Error(`${path}/storage/s3/secret_access_key_file: the file cannot be read`, { cause })
   }
 }
 

@@ -10,7 +10,7 @@ export function sharedRuntimeUrls(
   { engine, runtime_urls: urls }: Pick<RegionConfig, 'engine' | 'runtime_urls'>,
   tenantId: string,
 ): readonly string[] {
-  if (engine === 'docker' || urls.length === 1) return urls
+  if (engine !== 'process' || urls.length === 1) return urls
   const number = runtimeOf(tenantId, urls.length)
   return urls.slice(number, number + 1)
 }

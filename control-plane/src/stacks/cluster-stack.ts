@@ -3,14 +3,14 @@ import { memberArchiveSettings } from './archive-settings.ts'
 import { derivedPassword, etcdName, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { etcdPasswordPurpose, patroniConfiguration, patroniPort } from './patroni-settings.ts'
 import { SecretText } from './secret-text.ts'
-import type { AttachedContainer, HealthCheck, Resources, Service, Stack } from './stack.ts'
+import type { AttachedContainer, HealthCheck, OtherContainer, Resources, Service, Stack } from './stack.ts'
 import { postgresUser } from './tenant-services.ts'
 
 /** The parts of a region that its clusters use. */
 export interface ClusterRegion {
   etcd: EtcdCredentials
-  /** Names of the containers of etcd's members, which are attached to each cluster's network. */
-  etcdContainers: readonly string[]
+  /** Containers of etcd's members, which are attached to each cluster's network. */
+  etcdContainers: readonly OtherContainer[]
 }
 
 const megabyte = 2 ** 20
@@ -39,7 +39,7 @@ interface ClusterInput {
   image: string
   /** Limits of each member's Postgres. */
   resources: Resources
-  gatewayContainer: string
+  gateways: readonly OtherContainer[]
   /** Name of Postgres for runtimes and gateways, on the tenant's network. */
   postgresAlias: string
   region: ClusterRegion
@@ -53,18 +53,20 @@ interface ClusterInput {
  * never creates a second database, because etcd records the first.
  */
 export function clusterStack(input: ClusterInput): Stack {
-  const { id, running, subnet, gatewayContainer, region, hasHome, runtimes } = input
+  const { id, running, subnet, gateways, region, hasHome, runtimes } = input
   const attached: AttachedContainer[] = [
-    { container: gatewayContainer, alias: 'gateway' },
-    ...region.etcdContainers.map((container, at) => ({ container, alias: etcdName(memberNumbers[at] ?? 1) })),
+    ...gateways.map((gateway) => ({ ...gateway, alias: 'gateway' })),
+    ...region.etcdContainers.map((member, at) => ({ ...member, alias: etcdName(memberNumbers[at] ?? 1) })),
   ]
+  const files = new Set(runtimes.flatMap(({ volumes }) => Object.keys(volumes)))
   return {
     id,
     state: running ? 'running' : 'stopped',
     networks: [{ name: 'net', subnet, internal: true, hostAddress: false, attachedContainers: attached }],
     volumes: [
       ...memberNumbers.map((member) => ({ name: `data-${member}`, mustExist: false, isGuarded: false })),
-      { name: 'files', mustExist: hasHome, isGuarded: false },
+      // Runtimes with a volume each have their files in S3.
+      ...[...files].map((name) => ({ name, mustExist: hasHome && files.size === 1, isGuarded: false })),
     ],
     services: [
       ...memberNumbers.map((member) => memberService(input, member)),

@@ -1,5 +1,6 @@
 // The etcd of a region with clusters: three members, with TLS. Each cluster elects its primary in it. Pure.
 import { hkdfSync } from 'node:crypto'
+import { onHost } from './on-host.ts'
 import { SecretText } from './secret-text.ts'
 import type { Resources, Service, Volume } from './stack.ts'
 import { regionAddress, type Range } from './subnets.ts'
@@ -18,7 +19,8 @@ export interface EtcdCredentials {
 
 /** Numbers of etcd's members, and of a cluster's. */
 export const memberNumbers = [1, 2, 3] as const
-type MemberNumber = (typeof memberNumbers)[number]
+/** Number of a member of etcd, or of a cluster. */
+export type MemberNumber = (typeof memberNumbers)[number]
 
 /** Ports of etcd inside its containers. */
 const etcdPorts = { client: 2379, peer: 2380, health: 2381 } as const
@@ -57,19 +59,28 @@ export function derivedPassword({ seed }: Pick<EtcdCredentials, 'seed'>, purpose
   return Buffer.from(hkdfSync('sha256', seed, '', purpose, 32)).toString('base64url')
 }
 
+/** IDs of the members' hosts; undefined on an engine with one host. */
+type MemberHosts = Readonly<Record<MemberNumber, string | undefined>>
+
 /** Returns the volumes of the members. @param hasClusters whether they hold the state of clusters */
-export function etcdVolumes(hasClusters: boolean): Volume[] {
-  return memberNumbers.map((member) => ({ name: etcdName(member), mustExist: hasClusters, isGuarded: false }))
+export function etcdVolumes(hasClusters: boolean, hosts: MemberHosts): Volume[] {
+  return memberNumbers.map((member) => ({
+    name: etcdName(member),
+    mustExist: hasClusters,
+    isGuarded: false,
+    ...onHost({ host: hosts[member] }),
+  }))
 }
 
 /**
  * Returns etcd's members. They have fixed addresses for each other, because a member on many networks finds several
  * addresses for a name. Clients need a password, and members a certificate.
  */
-export function etcdServices(image: string, range: Range, credentials: EtcdCredentials): Service[] {
+export function etcdServices(image: string, range: Range, credentials: EtcdCredentials, hosts: MemberHosts): Service[] {
   const peerUrl = (member: MemberNumber) => `https://${addressOf(range, member)}:${etcdPorts.peer}`
   return memberNumbers.map((member) => ({
     name: etcdName(member),
+    ...onHost({ host: hosts[member] }),
     image,
     command: [],
     environment: {

@@ -7,7 +7,14 @@ export {
   etcdTenantPassword,
   routerHealthPort,
 } from './cluster-stack.ts'
-export { DockerSettings, S3Bucket } from './docker-settings.ts'
+export {
+  type ContainerSettings,
+  DockerSettings,
+  hostsOf,
+  type HostSettings,
+  S3Bucket,
+  SwarmSettings,
+} from './container-settings.ts'
 export { type EtcdCredentials, etcdHosts, etcdName, memberNumbers } from './etcd-services.ts'
 export { MovingServices } from './moving-services.ts'
 export { withServices } from './with-services.ts'
@@ -25,13 +32,15 @@ export { clusterSettings, memberPasswords, patroniPassword, patroniPort, patroni
 export { processAddress, ProcessSettings } from './process-settings.ts'
 export {
   etcdContainersOf,
-  gatewayContainerOf,
-  hostOnRegionNetwork,
+  gatewayContainersOf,
+  type PartUrl,
   regionEndpoints,
   regionStack,
   regionStackId,
   type RegionStackInput,
 } from './region-stack.ts'
+export { hostOnRegionNetwork } from './region-layout.ts'
+export { placed, type Placement } from './placed.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
 export { sharedServerSettings } from './shared-server-settings.ts'
 export {
@@ -43,6 +52,16 @@ export {
   serviceVolumes,
   stackFor,
 } from './stack-for.ts'
-export type { AttachedContainer, HealthCheck, Network, Published, Resources, Service, Stack, Volume } from './stack.ts'
+export type {
+  AttachedContainer,
+  HealthCheck,
+  Network,
+  OtherContainer,
+  Published,
+  Resources,
+  Service,
+  Stack,
+  Volume,
+} from './stack.ts'
 export { overlaps, parseRange, type Range, subnetCount, subnetNumber, tenantSubnet } from './subnets.ts'
 export { ports, postgresService } from './tenant-services.ts'

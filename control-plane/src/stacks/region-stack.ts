@@ -1,23 +1,23 @@
 // Computes a region's stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
 import { acceptedTokens, type InternalToken } from '@tenantry/contract'
-import type { DockerSettings } from './docker-settings.ts'
+import { hostsOf, type ContainerSettings } from './container-settings.ts'
 import { etcdName, etcdServices, etcdVolumes, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
+import { onHost } from './on-host.ts'
+import { regionLayout, type GatewayPart, type OwnGateway, type RegionLayout, type RegionPart } from './region-layout.ts'
 import {
   egressEnvironment,
   siblingHosts,
   runtimeEnvironment,
   storageEnvironment,
+  storageRelayEnvironment,
   storageSecrets,
 } from './runtime-settings.ts'
 import { sharedServerSettings } from './shared-server-settings.ts'
-import type { Attachment, AttachedContainer, Resources, Service, Stack } from './stack.ts'
-import { parseRange, regionAddress, regionSubnets, type Range } from './subnets.ts'
+import type { Attachment, AttachedContainer, OtherContainer, Resources, Service, Stack } from './stack.ts'
+import { parseRange, regionAddress, regionSubnets } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
-
-/** Last numbers of the fixed addresses on the region's network, for parts that must be found without the engine's DNS. */
-const lastOctets = { host: 1, controlPlane: 5, postgres: 10, gateway: 11, firstRuntime: 20 } as const
 
 const gigabyte = 2 ** 30
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
@@ -38,29 +38,33 @@ export function regionStackId(region: string, installation: string): string {
   return `region-${region}-${installation.slice(0, 8)}`
 }
 
+/** A URL of a part of a region, and the host of the part in a region with several. */
+export interface PartUrl {
+  url: string
+  host?: string
+}
+
 /** Addresses of a region's parts for the control plane. */
 interface RegionEndpoints {
   postgresHost: string
-  runtimeUrls: string[]
-  gatewayInternalUrl: string
+  runtimes: PartUrl[]
+  gateways: PartUrl[]
 }
 
-/** Returns the addresses of a region's Postgres, runtimes and gateway. @throws RangeError for an invalid range */
-export function regionEndpoints(docker: DockerSettings): RegionEndpoints {
-  const range = parseRange(docker.network_range)
-  const address = (last: number) => regionAddress(range, last)
+/** Returns the addresses of a region's Postgres, runtimes and gateways. @throws RangeError for an invalid range */
+export function regionEndpoints(settings: ContainerSettings): RegionEndpoints {
+  const { postgres, runtimes, gateways } = regionLayout(settings)
+  const urlOf =
+    (port: number) =>
+    ({ address, host }: RegionPart): PartUrl => ({
+      url: `http://${address}:${port}`,
+      ...(host === undefined ? {} : { host }),
+    })
   return {
-    postgresHost: `${address(lastOctets.postgres)}:${ports.postgres}`,
-    runtimeUrls: runtimeNumbers(docker).map(
-      (number) => `http://${address(lastOctets.firstRuntime + number)}:${ports.runtime}`,
-    ),
-    gatewayInternalUrl: `http://${address(lastOctets.gateway)}:${ports.gatewayInternal}`,
+    postgresHost: `${postgres.address}:${ports.postgres}`,
+    runtimes: runtimes.map(urlOf(ports.runtime)),
+    gateways: gateways.map(urlOf(ports.gatewayInternal)),
   }
-}
-
-/** Returns the host's address on the region's network. @throws RangeError for an invalid range */
-export function hostOnRegionNetwork({ network_range }: Pick<DockerSettings, 'network_range'>): string {
-  return regionAddress(parseRange(network_range), lastOctets.host)
 }
 
 /** Input of a region's stack. */
@@ -68,7 +72,8 @@ export interface RegionStackInput {
   region: string
   installation: string
   domain: string
-  docker: DockerSettings
+  /** The region's settings. */
+  docker: ContainerSettings
   /** Digests of the images. */
   images: { postgres: string; runtime: string; gateway: string | undefined; etcd?: string | undefined }
   internalToken: InternalToken
@@ -84,66 +89,76 @@ export interface RegionStackInput {
 }
 
 /**
- * Returns the stack of a region: the Postgres, the runtimes and, if the engine runs it, the gateway that its tenants
+ * Returns the stack of a region: the Postgres, the runtimes and, if the engine runs them, the gateways that its tenants
  * share.
  * @throws RangeError for an invalid range of networks, or for a gateway without an image
  */
 export function regionStack(input: RegionStackInput): Stack {
   const { region, installation, docker, images, internalToken, superuserPassword, s3SecretKey, hasHomes } = input
-  const range = parseRange(docker.network_range)
-  const attachmentAt = (last: number, alias: string): Attachment => ({
-    network: 'net',
-    aliases: [alias],
-    address: regionAddress(range, last),
-  })
+  const layout = regionLayout(docker)
+  const spansHosts = hostsOf(docker).length > 0
   const token = new SecretText(acceptedTokens(internalToken).join('\n'))
-  const runtimes = runtimeNumbers(docker).map((number) =>
-    nodeService({
+  const runtimes = layout.runtimes.map((part, number) => ({
+    ...nodeService({
       name: `runtime-${number}`,
       image: images.runtime,
       livePort: ports.runtime,
-      networks: [attachmentAt(lastOctets.firstRuntime + number, `runtime-${number}`)],
+      networks: [attachment(part, `runtime-${number}`)],
       resources: shared.runtime,
       environment: {
         TENANTRY_PORT: String(ports.runtime),
         TENANTRY_CONTROL_URL: docker.control_url,
         TENANTRY_REGION: region,
-        TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / runtimeNumbers(docker).length)),
-        TENANTRY_SIBLINGS: String(runtimeNumbers(docker).length - 1),
-        ...siblingHosts(runtimeNumbers(docker).map((number) => `runtime-${number}`)),
+        TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / layout.runtimes.length)),
+        TENANTRY_SIBLINGS: String(layout.runtimes.length - 1),
+        ...siblingHosts(layout.runtimes.map((_, each) => `runtime-${each}`)),
         ...runtimeEnvironment(docker),
         ...storageEnvironment(docker),
       },
       internalToken: token,
       secrets: storageSecrets(s3SecretKey),
-      volume: 'files',
+      volume: part.volume,
       // It has a fixed address, so two instances cannot run alongside each other. The other runtimes serve meanwhile.
       replace: 'stop-first',
       restarts: 0,
     }),
-  )
-  const postgres = postgresService({
-    image: images.postgres,
-    network: attachmentAt(lastOctets.postgres, 'postgres'),
-    resources: shared.postgres,
-    connections,
-    reservedConnections,
-    settings: sharedServerSettings,
-    secrets: { 'superuser-password': new SecretText(superuserPassword) },
-    restarts: 0,
-  })
+    ...onHost(part),
+  }))
+  const postgres = {
+    ...postgresService({
+      image: images.postgres,
+      network: attachment(layout.postgres, 'postgres'),
+      resources: shared.postgres,
+      connections,
+      reservedConnections,
+      settings: sharedServerSettings,
+      secrets: { 'superuser-password': new SecretText(superuserPassword) },
+      restarts: 0,
+    }),
+    ...onHost(layout.postgres),
+  }
+  const subnets = regionSubnets(layout.range)
+  const assigned = spansHosts ? { assigned: subnets.assigned } : {}
   const net = {
     name: 'net',
-    subnet: regionSubnets(range).net,
+    subnet: subnets.net,
+    ...assigned,
     internal: true,
     hostAddress: true,
-    attachedContainers: attachedContainersOf(docker, range),
+    attachedContainers: attachedContainersOf(docker, layout),
   }
-  const etcd = etcdOf(input, range)
+  const etcd = etcdOf(input, layout)
+  const files = new Map(layout.runtimes.map((part) => [part.volume, part]))
   const volumes = [
-    { name: 'data', mustExist: hasHomes, isGuarded: true },
-    { name: 'files', mustExist: hasHomes, isGuarded: false },
-    ...(etcd.length === 0 ? [] : etcdVolumes(input.hasClusters === true)),
+    { name: 'data', mustExist: hasHomes, isGuarded: true, ...onHost(layout.postgres) },
+    ...[...files].map(([name, part]) => ({
+      name,
+      // On several hosts, the files are in S3.
+      mustExist: hasHomes && !spansHosts,
+      isGuarded: false,
+      ...onHost(part),
+    })),
+    ...(etcd.length === 0 ? [] : etcdVolumes(input.hasClusters === true, layout.etcdHosts)),
   ]
   const base: Stack = {
     id: regionStackId(region, installation),
@@ -152,11 +167,11 @@ export function regionStack(input: RegionStackInput): Stack {
     volumes,
     services: [postgres, ...runtimes, ...etcd],
   }
-  if (!('port' in docker.gateway)) return base
+  if (layout.ownGateways.length === 0) return base
   // A network without a route to the outside publishes no ports.
   const publicNetwork = {
     name: 'door',
-    subnet: regionSubnets(range).proxy,
+    subnet: subnets.proxy,
     internal: false,
     hostAddress: true,
     attachedContainers: [],
@@ -164,53 +179,57 @@ export function regionStack(input: RegionStackInput): Stack {
   return {
     ...base,
     networks: [...base.networks, publicNetwork],
-    volumes: [...base.volumes, { name: 'gateway', mustExist: false, isGuarded: false }],
-    services: [
-      ...base.services,
-      gatewayService(input, docker.gateway, [
-        attachmentAt(lastOctets.gateway, 'gateway'),
-        { network: 'door', aliases: [] },
-      ]),
+    volumes: [
+      ...base.volumes,
+      ...layout.ownGateways.map((part) => ({ name: part.volume, mustExist: false, isGuarded: false, ...onHost(part) })),
     ],
+    services: [...base.services, ...layout.ownGateways.map((part) => gatewayService(input, part))],
   }
 }
 
-function etcdOf({ docker, images, etcd }: RegionStackInput, range: Range): Service[] {
+function attachment({ address }: RegionPart, alias: string): Attachment {
+  return { network: 'net', aliases: [alias], address }
+}
+
+function etcdOf({ docker, images, etcd }: RegionStackInput, { range, etcdHosts }: RegionLayout): Service[] {
   if (docker.clusters === undefined) return []
   if (images.etcd === undefined || etcd === undefined)
     throw new RangeError('The region has clusters, but no image or no credentials for etcd.')
-  return etcdServices(images.etcd, range, etcd)
+  return etcdServices(images.etcd, range, etcd, etcdHosts)
 }
 
-/**
- * Returns the names of the containers of etcd's members, which are attached to the clusters' networks; none in a region
- * without clusters.
- */
-export function etcdContainersOf(input: RegionStackInput): string[] {
+/** Returns the containers of etcd's members, which are attached to the clusters' networks; none in a region without clusters. */
+export function etcdContainersOf(input: RegionStackInput): OtherContainer[] {
   const { services, id } = regionStack(input)
   return memberNumbers.flatMap((member) =>
-    services.filter(({ name }) => name === etcdName(member)).map((service) => containerName(id, service)),
+    services.filter(({ name }) => name === etcdName(member)).map((service) => otherContainer(id, service)),
   )
 }
 
-/** Returns the name of the gateway's container, which is attached to the tenants' networks. */
-export function gatewayContainerOf(input: RegionStackInput): string {
+/** Returns the gateways' containers, which are attached to the tenants' networks. */
+export function gatewayContainersOf(input: RegionStackInput): OtherContainer[] {
   const { gateway } = input.docker
-  if ('container' in gateway) return gateway.container
-  const service = regionStack(input).services.find(({ name }) => name === 'gateway')
-  if (service === undefined) throw new RangeError('The region has no gateway.')
-  return containerName(regionStackId(input.region, input.installation), service)
+  if ('container' in gateway) return [gateway]
+  const names = regionLayout(input.docker).ownGateways.map(({ name }) => name)
+  const { services, id } = regionStack(input)
+  return services.filter(({ name }) => names.includes(name)).map((service) => otherContainer(id, service))
 }
 
-function gatewayService(input: RegionStackInput, published: OwnGateway, networks: readonly Attachment[]): Service {
+function otherContainer(stackId: string, service: Service): OtherContainer {
+  return { container: containerName(stackId, service), ...onHost(service) }
+}
+
+function gatewayService(input: RegionStackInput, part: GatewayPart): Service {
   const { domain, docker, images, internalToken } = input
+  const { published } = part
+  const spansHosts = hostsOf(docker).length > 0
   if (images.gateway === undefined) throw new RangeError('The region has no image for its gateway.')
   const { host_address: hostAddress, port, postgres_port: postgresPort } = published
-  return nodeService({
-    name: 'gateway',
+  const service = nodeService({
+    name: part.name,
     image: images.gateway,
     livePort: ports.gatewayInternal,
-    networks,
+    networks: [attachment(part, 'gateway'), { network: 'door', aliases: [] }],
     resources: shared.gateway,
     environment: {
       TENANTRY_PORT: String(ports.gateway),
@@ -225,9 +244,11 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       ...(published.require_sql_tls === true ? { TENANTRY_POSTGRES_REQUIRE_TLS: '1' } : {}),
       ...limitsByAddress(published),
       ...egressEnvironment(docker),
+      ...(spansHosts ? storageRelayEnvironment(docker) : {}),
     },
     internalToken: new SecretText(acceptedTokens(internalToken).join('\n')),
-    volume: 'gateway',
+    secrets: spansHosts ? storageSecrets(input.s3SecretKey) : {},
+    volume: part.volume,
     // The old one must have ended before its ports on the host are free.
     replace: 'stop-first',
     restarts: 0,
@@ -237,6 +258,7 @@ function gatewayService(input: RegionStackInput, published: OwnGateway, networks
       { containerPort: ports.postgresProxy, hostAddress, hostPort: postgresPort },
     ],
   })
+  return { ...service, ...onHost(part) }
 }
 
 /** Returns the gateway's settings that depend on the proxies in front of all clients. */
@@ -250,25 +272,12 @@ function limitsByAddress({ trusted_proxies: proxies }: OwnGateway): Record<strin
   }
 }
 
-function attachedContainersOf(docker: DockerSettings, range: Range): AttachedContainer[] {
+function attachedContainersOf({ gateway }: ContainerSettings, layout: RegionLayout): AttachedContainer[] {
+  const existing = layout.gateways.map(({ address }) => address)
   return [
-    ...(docker.control_container === undefined
-      ? []
-      : [
-          {
-            container: docker.control_container,
-            alias: 'control-plane',
-            address: regionAddress(range, lastOctets.controlPlane),
-          },
-        ]),
-    ...('container' in docker.gateway
-      ? [{ container: docker.gateway.container, alias: 'gateway', address: regionAddress(range, lastOctets.gateway) }]
+    ...layout.controlPlanes.map((part) => ({ ...part, alias: 'control-plane' })),
+    ...('container' in gateway
+      ? existing.map((address) => ({ container: gateway.container, alias: 'gateway', address }))
       : []),
   ]
 }
-
-function runtimeNumbers(docker: DockerSettings): number[] {
-  return Array.from({ length: docker.shared_runtimes ?? 1 }, (_, number) => number)
-}
-
-type OwnGateway = Extract<DockerSettings['gateway'], { port: number }>

@@ -1,13 +1,13 @@
 // Computes a tenant's stack, with one branch per isolation model. Pure.
-import { acceptedTokens, tenantToken, type InternalToken } from '@tenantry/contract'
+import { acceptedTokens, sentToken, tenantToken, type InternalToken } from '@tenantry/contract'
 import { archiveSettings } from './archive-settings.ts'
 import { clusterMembers, clusterRouters, clusterStack, type ClusterRegion } from './cluster-stack.ts'
 import type { Isolation, OwnIsolation } from './isolation.ts'
-import type { DockerSettings } from './docker-settings.ts'
+import { hostsOf, type ContainerSettings } from './container-settings.ts'
 import { processAddress } from './process-settings.ts'
-import { siblingHosts, runtimeEnvironment } from './runtime-settings.ts'
+import { relayedStorageEnvironment, runtimeEnvironment, siblingHosts, storageSecrets } from './runtime-settings.ts'
 import { SecretText } from './secret-text.ts'
-import type { Resources, Service, Stack } from './stack.ts'
+import type { OtherContainer, Resources, Service, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Limits of each component of a tenant. */
@@ -34,13 +34,13 @@ export interface StackInput {
 }
 
 interface StackEnvironment {
-  /** Name of the gateway's container. */
-  gatewayContainer: string
+  /** Containers of the region's gateways; none if the services are processes. */
+  gateways: readonly OtherContainer[]
   internalToken: InternalToken
   /** Whether the services are processes, which have addresses instead of names, and reach the gateway without a network. */
   areProcesses?: boolean
   /** The region's settings; undefined for the defaults. */
-  docker?: DockerSettings | undefined
+  docker?: ContainerSettings | undefined
   /** The region's part for clusters; undefined in a region without clusters. */
   cluster?: ClusterRegion | undefined
 }
@@ -133,7 +133,7 @@ export function runtimeAliases(tenantId: string, isolation: Isolation): string[]
 function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stack {
   const { id, resources, restarts, hasHome, isArchived } = tenant
   const { images, subnet } = allocated(tenant)
-  const { gatewayContainer, areProcesses = false } = environment
+  const { gateways, areProcesses = false } = environment
   const address = (component: 'postgres' | 'runtime') =>
     areProcesses ? { address: processAddress(subnet, component) } : {}
   return {
@@ -145,7 +145,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
         subnet,
         internal: true,
         hostAddress: false,
-        attachedContainers: areProcesses ? [] : [{ container: gatewayContainer, alias: 'gateway' }],
+        attachedContainers: gateways.map((gateway) => ({ ...gateway, alias: 'gateway' })),
       },
     ],
     volumes: [
@@ -177,11 +177,15 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
 function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stack {
   const { id, running, hasHome, resources, restarts, isArchived = false } = tenant
   const { images, subnet } = allocated(tenant)
-  const { gatewayContainer, cluster } = environment
+  const { gateways, cluster, docker } = environment
   if (cluster === undefined) throw new RangeError(`The region of the tenant ${id} has no clusters.`)
+  const spansHosts = docker !== undefined && hostsOf(docker).length > 0
   const runtime = (name: string) =>
     runtimeService(tenant, environment, {
       name,
+      hasSharedStorage: spansHosts,
+      // On several hosts, each has a volume of its own for what is temporary.
+      ...(spansHosts ? { volume: name } : {}),
       connections: Math.floor(runtimeConnections / clusterRuntimes.length),
       siblings: clusterRuntimes.length - 1,
       failoverSeconds,
@@ -195,7 +199,7 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
     subnet,
     image: images.postgres,
     resources: resources.postgres,
-    gatewayContainer,
+    gateways,
     postgresAlias: postgresAlias(id, 'cluster-per-tenant'),
     region: cluster,
     runtimes: clusterRuntimes.map(runtime),
@@ -220,6 +224,10 @@ interface RuntimeOptions {
   /** Fixed address; undefined for any of the subnet. */
   address?: string
   replace?: Service['replace']
+  /** Whether the files are in the region's S3, because the runtimes have no volume in common. */
+  hasSharedStorage?: boolean
+  /** Name of the volume; absent: `files`. */
+  volume?: string
 }
 
 function runtimeService(
@@ -227,6 +235,7 @@ function runtimeService(
   { internalToken, docker }: StackEnvironment,
   options: RuntimeOptions,
 ): Service {
+  const storage = options.hasSharedStorage === true ? docker : undefined
   const { name, connections: maxConnections, siblings = 0, failoverSeconds: wait = 0, address } = options
   return nodeService({
     name,
@@ -245,13 +254,16 @@ function runtimeService(
       ...siblingHosts(siblings === 0 ? [] : runtimeAliases(tenant.id, tenant.isolation)),
       ...(wait === 0 ? {} : { TENANTRY_FAILOVER_SECONDS: String(wait) }),
       ...(docker === undefined ? {} : runtimeEnvironment(docker)),
+      ...(storage === undefined ? {} : relayedStorageEnvironment(storage, tenant.id)),
     },
+    // The storage relay accepts the tenant's token as the secret key.
+    secrets: storage === undefined ? {} : storageSecrets(tenantToken(sentToken(internalToken), tenant.id)),
     internalToken: new SecretText(
       acceptedTokens(internalToken)
         .map((token) => tenantToken(token, tenant.id))
         .join('\n'),
     ),
-    volume: 'files',
+    volume: options.volume ?? 'files',
     replace: options.replace ?? 'start-first',
     restarts: tenant.restarts,
   })

@@ -41,6 +41,8 @@ export interface Published {
 /** A program that should run as one container, with everything that it needs. */
 export interface Service {
   name: string
+  /** ID of the host that it runs on; absent on an engine with one host. */
+  host?: string
   /** Digest of the image, `sha256:…` or `name@sha256:…`, because a name alone could later refer to another image. */
   image: string
   command: readonly string[]
@@ -65,9 +67,15 @@ export interface Service {
   replace: 'start-first' | 'stop-first'
 }
 
-/** A container of another stack that belongs on one of the stack's networks: the region's gateway. */
-export interface AttachedContainer {
+/** A container of another stack, by its name on its host. */
+export interface OtherContainer {
   container: string
+  /** ID of the host that it runs on; absent on an engine with one host. */
+  host?: string
+}
+
+/** A container of another stack that belongs on one of the stack's networks: a gateway of the region. */
+export interface AttachedContainer extends OtherContainer {
   alias: string
   /** Fixed address; undefined for any of the subnet. */
   address?: string
@@ -78,6 +86,8 @@ export interface Network {
   name: string
   /** CIDR of the network. It is fixed, because an engine's own pools hold few networks. */
   subnet: string
+  /** CIDR of the addresses that are assigned without a request for one; absent: the whole subnet. */
+  assigned?: string
   /** Whether the network has no route to the outside, except through attached containers. */
   internal: boolean
   /** Whether the host itself has an address on the network. */
@@ -88,6 +98,8 @@ export interface Network {
 /** A volume of a stack, which outlives its containers. */
 export interface Volume {
   name: string
+  /** ID of the host that it is on; absent on an engine with one host. */
+  host?: string
   /** Whether the volume has held data, so that its absence is a failure and no empty one may be created. */
   mustExist: boolean
   /**

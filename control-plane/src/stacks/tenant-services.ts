@@ -14,6 +14,7 @@ export const ports = {
   gatewayInternal: 4402,
   postgresProxy: 4403,
   egress: 4404,
+  storageRelay: 4405,
   postgres: 5432,
   /** Port of a cluster's routers that leads to the replicas. */
   postgresReplicas: 5433,

@@ -20,6 +20,7 @@ export type DriftPolicy = (typeof driftPolicies)[number]
 
 export const conditionTypes = [
   'Services',
+  'Spread',
   'Home',
   'Database',
   'Quorum',

@@ -16,7 +16,7 @@ const input = {
   images: { postgres: 'sha256:aa', runtime: 'sha256:bb' },
   subnet: '10.0.1.0/28',
 }
-const surroundings = { gatewayContainer: 'the-gateway', internalToken: 'the-token-of-this-installation-0123' }
+const surroundings = { gateways: [{ container: 'the-gateway' }], internalToken: 'the-token-of-this-installation-0123' }
 /** A tenant's stack that runs, the same stopped, and restarted. */
 export const stack = stackFor(input, surroundings)
 export const stopped = stackFor({ ...input, running: false }, surroundings)

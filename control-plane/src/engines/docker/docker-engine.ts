@@ -1,6 +1,6 @@
 // The engine of a region whose containers run on a Docker Engine.
 import type { Clock } from '../../platform/clock.ts'
-import { createContainerEngine, type Engine } from '../index.ts'
+import { createContainerEngine, onlyHost, type Engine } from '../index.ts'
 import type { DockerAddress } from './docker-connection.ts'
 import { dockerHost } from './docker-host.ts'
 
@@ -12,7 +12,7 @@ export function createDockerEngine(address: DockerAddress, installation: string,
   return createContainerEngine({
     name: 'docker',
     installation,
-    host: dockerHost(address),
+    hosts: onlyHost(dockerHost(address)),
     sleep: (milliseconds, signal) => clock.sleep(milliseconds, signal),
   })
 }

@@ -15,7 +15,7 @@ import { events } from './events.ts'
 import { exec, execStream } from './exec.ts'
 import { info } from './info.ts'
 import { logs } from './logs.ts'
-import { connect, createNetwork, disconnect, removeNetwork } from './networks.ts'
+import { connect, createNetwork, disconnect, emptyNetwork, removeNetwork } from './networks.ts'
 import { observe } from './observe.ts'
 import { stats } from './stats.ts'
 import { addFiles, writeFiles } from './volume-files.ts'
@@ -23,9 +23,15 @@ import { volumeMeter } from './volume-meter.ts'
 import { createVolume, removeUnlabelledVolume, removeVolume } from './volumes.ts'
 
 export interface DockerHost extends ContainerHost {
+  /** Returns when the Engine has responded. @throws EngineError ENGINE_UNREACHABLE after two seconds */
+  ping(signal: AbortSignal): Promise<void>
+  /** Disconnects all containers of this host from a network. An absent network is not an error. */
+  disconnectAll: ContainerHost['removeNetwork']
   /** Ends idle connections. */
   close(): void
 }
+
+const pingSeconds = 2
 
 interface FoundImage {
   Id: string
@@ -42,6 +48,12 @@ export function dockerHost(address: DockerAddress): DockerHost {
   const api = engineApi(docker)
   const meter = volumeMeter(api, closed.signal)
   return {
+    async ping(signal) {
+      await api
+        .open({ doing: 'reach the host', method: 'GET', path: '/_ping', seconds: pingSeconds }, signal)
+        .then((body) => body.resume())
+    },
+    disconnectAll: (name, owner, signal) => emptyNetwork(api, name, owner, signal),
     info: (signal) => info(api, address.host.startsWith('unix://'), signal),
     observe: (owned, signal) => observe(api, owned, signal),
     async image(reference, signal) {

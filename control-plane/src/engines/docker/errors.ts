@@ -50,6 +50,11 @@ const rejections: readonly { text: RegExp; code: EngineErrorCode; message: strin
     code: 'ENGINE_UNREACHABLE',
     message: 'the version of the Docker Engine has changed',
   },
+  {
+    text: /not a swarm manager|swarm does not have a leader|not part of a swarm/i,
+    code: 'NOT_A_MANAGER',
+    message: 'the host is not a manager of a swarm with a leader',
+  },
   // The Engine was killed while it started the container. The container still runs, and the Engine reports that it does not.
   { text: /id already in use/i, code: 'CONTAINER_LOST', message: 'the Docker Engine has lost track of it' },
   { text: /is not running|is paused/i, code: 'ENGINE_FAILED', message: 'it is not running' },

@@ -39,16 +39,17 @@ async function appears(
   return found !== undefined
 }
 
-function networkBody({ name, labels, subnet, internal, hostAddress }: NetworkSpec): Dockerode.NetworkCreateOptions {
+function networkBody({ name, labels, subnet, ...spec }: NetworkSpec): Dockerode.NetworkCreateOptions {
+  const { internal, hostAddress, spansHosts = false, assigned } = spec
   return {
     Name: name,
     CheckDuplicate: true,
-    Driver: 'bridge',
+    Driver: spansHosts ? 'overlay' : 'bridge',
     Internal: internal,
-    Attachable: false,
+    Attachable: spansHosts,
     EnableIPv6: false,
-    IPAM: { Driver: 'default', Config: [{ Subnet: subnet }] },
-    Options: hostAddress ? {} : { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
+    IPAM: { Driver: 'default', Config: [{ Subnet: subnet, ...(assigned === undefined ? {} : { IPRange: assigned }) }] },
+    Options: spansHosts || hostAddress ? {} : { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
     Labels: toDocker(labels),
   }
 }
@@ -110,6 +111,12 @@ export async function removeNetwork(
   for (const { Id } of await oursNamed(api, name, owner, signal)) await remove(api, name, Id, signal)
 }
 
+/** Disconnects all containers of this host from a network. */
+export async function emptyNetwork(api: EngineApi, name: string, owner: Ownership, signal: AbortSignal): Promise<void> {
+  for (const { Id } of await oursNamed(api, name, owner, signal))
+    await disconnectAll(api, `empty network ${name}`, Id, signal)
+}
+
 /** Maximum number of attempts: a container may connect while the others are disconnected. */
 const attempts = 5
 
@@ -122,9 +129,10 @@ async function remove(api: EngineApi, name: string, id: string, signal: AbortSig
       return
     } catch (error) {
       if (statusOf(error) === 404) return
-      // 403: it has active endpoints.
-      if (statusOf(error) !== 403 || attempt === attempts) throw error
-      await delay(100, undefined, { signal })
+      // 403: it has active endpoints. A network that spans hosts is in use until its managers know of the disconnections.
+      const isInUse = statusOf(error) === 403 || /is in use by task/i.test(rejectionText(error))
+      if (!isInUse || attempt === attempts) throw error
+      await delay(100 * attempt, undefined, { signal })
     }
   }
 }

@@ -1,0 +1,2 @@
+// The public interface of `engines/swarm/`.
+export { createSwarmEngine } from './swarm-engine.ts'

@@ -1,0 +1,28 @@
+// Merges what was observed on several hosts. Pure.
+import type { ObservedHost, ObservedNetwork } from '../index.ts'
+
+/**
+ * Merges observations by host. A network that spans hosts is one network with the containers of all of them.
+ * @param found by ID of the host
+ * @param unreachableHosts IDs of hosts that did not respond
+ */
+export function mergeObservations(
+  found: ReadonlyMap<string, ObservedHost>,
+  unreachableHosts: readonly string[],
+): ObservedHost {
+  const networks = new Map<string, ObservedNetwork>()
+  for (const { networks: own } of found.values())
+    for (const network of own) {
+      const other = networks.get(network.name)
+      const members = [...new Set([...(other?.members ?? []), ...network.members])]
+      networks.set(network.name, { ...(other ?? network), members })
+    }
+  const hosts = [...found]
+  return {
+    unreachableHosts,
+    containers: hosts.flatMap(([host, { containers }]) => containers.map((container) => ({ ...container, host }))),
+    networks: [...networks.values()],
+    volumes: hosts.flatMap(([host, { volumes }]) => volumes.map((volume) => ({ ...volume, host }))),
+    unlabelledVolumes: [...new Set(hosts.flatMap(([, { unlabelledVolumes }]) => unlabelledVolumes))],
+  }
+}

@@ -1,0 +1,3 @@
+// The exports of `placement/` that other modules may import.
+export { chooseHosts, kindOf, type HostCapacity, type ServiceNeed } from './choose-hosts.ts'
+export { createPlacementStore, type PlacementStore } from './store.ts'
