@@ -101,7 +101,7 @@ t.test('A measurement that does not differ materially is not written, and its ti
   await store.record('cloud', '', measurement, epoch)
   t.same(await row(), written, 'nothing is written')
   const found = async () => (await store.records()).find(({ regionId }) => regionId === 'cloud')
-  t.same(await found(), { regionId: 'cloud', measuredAt: new Date(time), measurement, error: undefined })
+  t.same(await found(), { regionId: 'cloud', hostId: '', measuredAt: new Date(time), measurement, error: undefined })
   await store.record('cloud', '', { ...measurement, warnings: ['no swap limit'] }, epoch)
   t.match(await row(), { measured_at: new Date(time) }, 'a change is written')
   time += 15_000
