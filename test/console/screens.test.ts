@@ -1,13 +1,14 @@
-// Every screen of the console: accessible in both themes, within its width, without text of tenants as HTML, and small.
+// Every screen of the console: accessible, within its width, without text of tenants as HTML, and small. It uses the light theme;
+// `dark-screens.rotated.test.ts` checks the dark one.
 import { readdir, readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import t from 'tap'
 import { controlCall } from '#test/support/control-call.ts'
 import { removeInstallation, startInstallation } from '#test/support/installation.ts'
-import { openBrowser, openConsole, readableText, signIn } from './support/open-console.ts'
-import { firstLoad, openScreen, scripts, seriousViolations } from './support/page-checks.ts'
-import { screensOf } from './support/screens.ts'
+import { checkScreens } from './support/check-screens.ts'
+import { openBrowser, openConsole, signIn } from './support/open-console.ts'
+import { firstLoad, openScreen, scripts } from './support/page-checks.ts'
 
 const require = createRequire(import.meta.url)
 const naughtyStrings = require('big-list-of-naughty-strings') as string[]
@@ -25,7 +26,6 @@ const { tenant_id: tenantId } = (await controlCall(installation, 'POST', '/v1/te
 })) as {
   tenant_id: string
 }
-const screens = screensOf(tenantId)
 
 const show = (page: Page, address: string) => openScreen(page, `${controlUrl}/${address}`)
 
@@ -40,37 +40,9 @@ t.test('The first load has at most 60 kB, compressed with gzip, and nothing of a
   )
 })
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  t.test(`axe finds nothing serious on any screen (${colorScheme}), and no screen is wider than 360 px`, async (t) => {
-    const opened = await openConsole(browser, controlUrl, { colorScheme })
-    const { page, violations } = opened
-    const requests: string[] = []
-    page.on('request', (request) => requests.push(request.url()))
-    const check = async (name: string) => t.same(await seriousViolations(page), [], name)
-    await check('sign-in')
-    await signIn(opened, platformKey)
-    for (const [name, address] of Object.entries(screens)) {
-      await page.setViewportSize({ width: 1280, height: 800 })
-      await show(page, address)
-      await check(name)
-      await page.setViewportSize({ width: 360, height: 740 })
-      t.ok(await page.evaluate<boolean>('document.documentElement.scrollWidth <= 360'), `${name} fits into 360 px`)
-    }
-    await page.setViewportSize({ width: 1280, height: 800 })
-    await show(page, '#/fleet')
-    await page.getByRole('button', { name: 'Create a tenant' }).click()
-    await page.getByLabel('Isolation').waitFor()
-    await check('dialog')
-    t.same(violations, [])
-    t.same(
-      requests.filter((url) => !url.startsWith(controlUrl)),
-      [],
-      'no request to another site',
-    )
-    t.notOk((await readableText(page)).includes(platformKey))
-    await page.context().close()
-  })
-}
+t.test('axe finds nothing serious on any screen, and no screen is wider than 360 px', (t) =>
+  checkScreens(t, { installation, browser, tenantId, colorScheme: 'light' }),
+)
 
 t.test('Texts of others are shown as text: names, reasons, keys, webhooks, the audit log', async (t) => {
   const opened = await openConsole(browser, controlUrl)
