@@ -64,7 +64,8 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     pid: () => server.pid ?? 0,
     url,
     async stop() {
-      await end('SIGINT')
+      // Without a checkpoint: the data is deleted.
+      await end('SIGQUIT')
       await rm(parent, { recursive: true, force: true })
     },
     async crash() {
