@@ -105,12 +105,12 @@ const pointInTime = 'test/backups/docker-recovery.rotated.test.ts restores to mo
 const clusters =
   'test/clusters/docker-cluster.rotated.test.ts switches a cluster over and restarts it on a Docker Engine'
 const moves = 'test/moves/ moves homes, also into services of their own, and cancels and reverts moves'
-const rebalances = 'test/cli/operators.test.ts runs the commands, and test/rebalance/ relieves databases'
+const rebalances = 'test/cli/operators.rotated.test.ts runs the commands, and test/rebalance/ relieves databases'
 const npmStart = 'test/local/npm-start.test.ts starts installations with options and settings'
 
 /** Blocks that another test runs, and why they cannot run here. */
 const elsewhere: Record<string, string> = {
-  'README.md#1': 'the test files run in `npm test`; test/installation/installation.test.ts runs `npm start`',
+  'README.md#1': 'the test files run in `npm test`; test/local/npm-start.test.ts runs `npm start`',
   'docs/invoices.md#3': 'test/installation/month-end.soak.test.ts: needs a month that has ended',
   'docs/backups.md#1': roundTrip,
   'docs/backups.md#2': 'test/backups/docker-schedule.soak.test.ts sets schedules on a Docker Engine',
@@ -132,8 +132,7 @@ const elsewhere: Record<string, string> = {
   'docs/operate/secrets.md#2': 'test/superuser-passwords/docker-replace.soak.test.ts needs a region on a Docker Engine',
   'docs/operate/upgrade.md#1':
     'test/rollouts/ rolls images out on a Docker Engine; it needs a newer version of the project',
-  'docs/operate/upgrade.md#2':
-    'test/installation/installation.test.ts runs `npm start`; it needs a newer version of the project',
+  'docs/operate/upgrade.md#2': 'test/local/npm-start.test.ts runs `npm start`; it needs a newer version of the project',
   'docs/operate/back-up-and-restore.md#1': runbooks,
   'docs/operate/back-up-and-restore.md#2': runbooks,
   'docs/operate/back-up-and-restore.md#3': runbooks,
