@@ -28,7 +28,7 @@ import {
 } from './console-sessions/index.ts'
 import { addChangesRoute, type ChangesRoutesDeps, addFleetRoutes, type FleetRoutesDeps } from './fleet/index.ts'
 import { addDriftRoutes, type DriftRoutesDeps } from './drift/index.ts'
-import { addHostRoutes, type HostRoutesDeps } from './hosts/index.ts'
+import { addHostRoutes, addHostStateRoutes, type HostRoutesDeps } from './hosts/index.ts'
 import { addHealthRoutes, type HealthRoutesDeps } from './health/index.ts'
 import {
   addOperationRoutes,
@@ -166,6 +166,7 @@ export async function buildApp(deps: AppDeps) {
   addChangesRoute(app, deps)
   addHealthRoutes(app, deps)
   addHostRoutes(app, deps)
+  addHostStateRoutes(app, deps)
   addDriftRoutes(app, deps)
   addCreateTenant(app, deps)
   addReadTenants(app, deps)

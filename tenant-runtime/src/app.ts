@@ -83,6 +83,8 @@ export async function buildApp({
     // Node's own limit would end long uploads. Modules limit slow senders themselves.
     requestTimeout: 0,
     keepAliveTimeout: 75_000,
+    // A gateway may send a request on a connection that it has kept, before it knows that the runtime stops.
+    return503OnClosing: false,
   }).withTypeProvider<TypeBoxTypeProvider>()
 
   const bodies = new BodyReader(bounds, elapsed, bodyPace)

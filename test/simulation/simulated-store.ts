@@ -56,6 +56,9 @@ export function createSimulatedStore({
 
   return {
     placements: {
+      states: () => request('states', () => new Map<string, never>()),
+      setState: () => Promise.reject(new Error('The simulation has one host.')),
+      noteLost: () => Promise.reject(new Error('The simulation has one host.')),
       reserved: (regionId) =>
         request(`reserved ${regionId}`, () => {
           const reserved = new Map<string, number>()

@@ -38,6 +38,9 @@ export interface SwarmPlatform {
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
   /** Returns the member of a tenant's cluster that is its primary. */
   primaryOf(tenantId: string): Promise<string>
+  /** Returns the names of a tenant's containers on a host, and of its volumes. */
+  containersOf(host: LabHost, tenantId: string): Promise<string[]>
+  volumesOf(host: LabHost, tenantId: string): Promise<string[]>
   /** Waits until the API shows a host for which `holds` is true. */
   untilHost(host: LabHost, holds: (shown: Record<string, unknown>) => boolean): Promise<void>
   /** Waits until all members of a tenant's cluster follow the primary. */
@@ -175,6 +178,9 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     return undefined
   }
 
+  const named = async (host: LabHost, tenantId: string, ...command: string[]) =>
+    (await host.docker(...command)).split('\n').filter((name) => name.startsWith(`tenantry-${tenantId}-`))
+
   return {
     lab,
     call,
@@ -188,6 +194,8 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
         return isComplete ? true : undefined
       }, 180)
     },
+    containersOf: (host, tenantId) => named(host, tenantId, 'ps', '--all', '--format', '{{.Names}}'),
+    volumesOf: (host, tenantId) => named(host, tenantId, 'volume', 'ls', '--format', '{{.Name}}'),
     async untilHost({ id }, holds) {
       await until(async () => {
         const { body } = await call('GET', '/v1/regions/local/hosts')

@@ -1,6 +1,8 @@
-// A platform on three hosts. A tenant with a cluster of its own has a member on each, continues after the sudden loss of the host with
-// its primary, without losing a row or a file, and is complete again when the host has returned.
+// A platform on three hosts. A tenant with a cluster of its own has a member on each and continues after the sudden loss of the host
+// with its primary, without losing a row or a file. Its services are created on the other hosts, and leave a host that is drained.
 import t from 'tap'
+import { until } from '#test/support/docker.ts'
+import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform } from '#test/support/swarm-platform.ts'
 import { startHttpClient } from '../clusters/http-client.ts'
 import { lostNothing, startWriter } from '../clusters/writer.ts'
@@ -67,11 +69,30 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
   await platform.untilHost(lostHost, ({ state }) => state === 'unreachable')
   t.match(await platform.call('GET', `/v1/tenants/${id}`), { status: 200 }, 'a control plane responds')
 
+  const use = (host: LabHost, verb: string) =>
+    platform.call('POST', `/v1/regions/local/hosts/${host.id}/${verb}`, undefined)
+  const servicesOn = (host: LabHost) => platform.containersOf(host, id)
+  t.match(await use(lostHost, 'lost'), { status: 200, body: { state: 'lost' } })
+  await platform.untilHost(lostHost, ({ services }) => (services as unknown[]).length === 0)
+  await platform.untilComplete(id)
+  t.comment(`complete again on the other hosts ${seconds(begun)} s after the loss`)
+
   await lostHost.start()
   await platform.untilHost(lostHost, ({ state }) => state === 'reachable')
-  await platform.until(id, isReady, 240)
+  await until(async () => ((await servicesOn(lostHost)).length === 0 ? true : undefined), 120)
+  t.pass('what the returned host still ran was removed')
+  await until(async () => ((await platform.volumesOf(lostHost, id)).length === 0 ? true : undefined), 120)
+  t.pass('and its copies of the data')
+  t.match(await use(lostHost, 'activate'), { status: 200, body: { state: 'active' } })
+
+  const drained = surviving[1] ?? lostHost
+  const draining = performance.now()
+  t.match(await use(drained, 'drain'), { status: 200, body: { state: 'draining' } })
+  await until(async () => ((await servicesOn(drained)).length === 0 ? true : undefined), 240)
   await platform.untilComplete(id)
-  t.comment(`complete again ${seconds(begun)} s after the loss`)
+  t.comment(`${drained.id} was empty after ${seconds(draining)} s, with a pause of ${writer.takeMaxPause()} ms`)
+  t.not((await servicesOn(lostHost)).length, 0, 'the returned host is used')
+  await platform.until(id, isReady, 240)
   const written = await writer.stop()
   lostNothing(t, written)
   const read = await client.stop()

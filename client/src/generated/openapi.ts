@@ -588,6 +588,11 @@ export interface paths {
                                  * @enum {unknown}
                                  */
                                 state: "reachable" | "unreachable" | "unknown";
+                                /**
+                                 * @description Whether services are put on the host, or leave it
+                                 * @enum {unknown}
+                                 */
+                                use: "active" | "draining" | "lost";
                                 /** @description Why the last measurement has failed */
                                 error: string | null;
                                 /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
@@ -693,6 +698,11 @@ export interface paths {
                                  * @enum {unknown}
                                  */
                                 state: "reachable" | "unreachable" | "unknown";
+                                /**
+                                 * @description Whether services are put on the host, or leave it
+                                 * @enum {unknown}
+                                 */
+                                use: "active" | "draining" | "lost";
                                 /** @description Why the last measurement has failed */
                                 error: string | null;
                                 /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
@@ -797,6 +807,11 @@ export interface paths {
                              * @enum {unknown}
                              */
                             state: "reachable" | "unreachable" | "unknown";
+                            /**
+                             * @description Whether services are put on the host, or leave it
+                             * @enum {unknown}
+                             */
+                            use: "active" | "draining" | "lost";
                             /** @description Why the last measurement has failed */
                             error: string | null;
                             /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
@@ -854,6 +869,153 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/regions/{id}/hosts/{host}/drain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Move the services of clusters away from a host
+         * @description The services move one by one, a primary after a switchover. New services are not put there. Tenants with a single database stay, because their data is on the host.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    host: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                /** @description Default Response */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            id: string;
+                            state: string;
+                        };
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/regions/{id}/hosts/{host}/lost": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Give up a host that does not respond
+         * @description The services of clusters are created on other hosts, and members copy their data from the primary. Without this request, a host counts as lost when it has not responded for the time in the settings of the region.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    host: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                /** @description Default Response */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            id: string;
+                            state: string;
+                        };
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/regions/{id}/hosts/{host}/activate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Use a host again
+         * @description Services that were replaced meanwhile are removed from it. Others continue.
+         */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    id: string;
+                    host: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": Record<string, unknown> | null;
+                };
+            };
+            responses: {
+                /** @description Default Response */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            id: string;
+                            state: string;
+                        };
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;

@@ -1,6 +1,6 @@
 // Plans the next change of a running cluster's services, one service at a time, so that the cluster serves all the while. Pure. It
 // is planned again from what was observed after each change, so that any interruption continues.
-import { type ObservedHost, reachablePart, serviceSteps, type Step } from '../engines/index.ts'
+import { type ObservedHost, reachablePart, serviceSteps, type Step, withoutReturned } from '../engines/index.ts'
 import { clusterMembers, clusterRouters, networkName, type Stack } from '../stacks/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
@@ -26,8 +26,9 @@ interface ObservedCluster {
 const brokenStates: readonly string[] = ['start failed', 'crashed', 'stopped']
 
 /** Returns the names of the services that run and are not as specified. Changing one may interrupt it. */
-export function servicesToChange(specified: Stack, host: ObservedHost): string[] {
-  const stack = reachablePart(specified, host)
+export function servicesToChange(specified: Stack, observed: ObservedHost): string[] {
+  const stack = reachablePart(specified, observed)
+  const host = withoutReturned(stack, observed)
   if (stack.state === 'stopped') return []
   return differing(stack, host).filter((name) => isRunning(stack, host, name))
 }
@@ -37,8 +38,9 @@ export function servicesToChange(specified: Stack, host: ObservedHost): string[]
  * changed alone: the replicas, the former primary after a switchover, the routers, the runtimes. A member only stops while another
  * one confirms the primary's commits.
  */
-export function planCluster(specified: Stack, { host, state, readyRouters }: ObservedCluster): ClusterStep {
-  const stack = reachablePart(specified, host)
+export function planCluster(specified: Stack, { host: observed, state, readyRouters }: ObservedCluster): ClusterStep {
+  const stack = reachablePart(specified, observed)
+  const host = withoutReturned(stack, observed)
   const running = servicesToChange(stack, host)
   const isAnyDown = stack.state === 'running' && differing(stack, host).some((name) => !running.includes(name))
   if (running.length === 0 || isAnyDown) return { do: 'converge', held: new Set(running) }

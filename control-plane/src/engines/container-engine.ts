@@ -165,7 +165,11 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
         return
       }
       case 'remove-volume':
-        return hostOf(step.volume).removeVolume(step.volume, owner(stack.id), signal)
+        return (step.host === undefined ? hostOf(step.volume) : hosts.at(step.host)).removeVolume(
+          step.volume,
+          owner(stack.id),
+          signal,
+        )
     }
   }
 

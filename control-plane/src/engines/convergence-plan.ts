@@ -12,6 +12,7 @@ import {
 } from '../stacks/index.ts'
 import { type LimitChanges, restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
+import { returnedContainers, staleCopies, withoutReturned } from './moved-services.ts'
 import { reachablePart } from './reachable-part.ts'
 
 /**
@@ -33,7 +34,8 @@ export type Step =
   | { do: 'remove-container'; container: string; seconds: number }
   /** Waits until the new container is healthy, then removes the containers that it replaces. */
   | { do: 'take-over'; container: string; service: string; from: readonly string[] }
-  | { do: 'remove-volume'; volume: string }
+  /** The host is named where another one may have a volume of the same name. */
+  | { do: 'remove-volume'; volume: string; host?: string }
 
 /** States in which a container runs no process and can be started. */
 export const haltedStates: ReadonlySet<ObservedContainer['state']> = new Set(['created', 'exited', 'dead'])
@@ -45,12 +47,18 @@ const none: ReadonlySet<string> = new Set()
  * @param held names of services whose containers and volumes stay as they are
  * @throws EngineError VOLUME_MISSING
  */
-export function planSteps(specified: Stack, host: ObservedHost, held = none): Step[] {
-  const stack = reachablePart(specified, host)
+export function planSteps(specified: Stack, observed: ObservedHost, held = none): Step[] {
+  const stack = reachablePart(specified, observed)
+  const returned = returnedContainers(stack, observed)
+  const host = withoutReturned(stack, observed)
   rejectMissing(stack, stack.volumes, host)
   const services = new Set(specified.services.map(({ name }) => name))
   const unknown = host.containers.filter(({ labels }) => !services.has(labels.service ?? ''))
-  const steps: Step[] = unknown.map(({ name }) => ({ do: 'remove-container', container: name, seconds: 10 }))
+  const steps: Step[] = [...unknown, ...returned].map(({ name }) => ({
+    do: 'remove-container',
+    container: name,
+    seconds: 10,
+  }))
 
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
   const volumes = stack.volumes
@@ -63,7 +71,14 @@ export function planSteps(specified: Stack, host: ObservedHost, held = none): St
   else
     for (const service of stack.services) if (!held.has(service.name)) steps.push(...serviceSteps(stack, service, host))
   // Containers that are held, or of a stopped stack, stay as they are and may need their secrets.
-  if (steps.length === 0 && stack.state === 'running' && held.size === 0) steps.push(...staleSecrets(specified, host))
+  if (steps.length === 0 && stack.state === 'running' && held.size === 0) {
+    const copies = staleCopies(stack, host).map(({ name, host: id }): Step => ({
+      do: 'remove-volume',
+      volume: name,
+      ...(id === undefined ? {} : { host: id }),
+    }))
+    steps.push(...staleSecrets(specified, host), ...copies)
+  }
   return steps
 }
 

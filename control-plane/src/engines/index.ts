@@ -38,6 +38,7 @@ export {
 export { type Difference, differences } from './drift.ts'
 export { isTargeted, type Repair, repairOf, type RepairTarget } from './repair-plan.ts'
 export { type Hosts, onlyHost } from './hosts.ts'
+export { withoutReturned } from './moved-services.ts'
 export { reachablePart } from './reachable-part.ts'
 export { EngineError, type EngineErrorCode, isUnreachable } from './engine-error.ts'
 export { canBackUpServices, type Engine, isolationsOf, planIsolationsOf } from './engine.ts'

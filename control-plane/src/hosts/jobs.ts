@@ -5,7 +5,9 @@ import { LeadershipLost } from '../platform/leadership-lost.ts'
 import type { Log } from '../platform/log.ts'
 import { repeat } from '../platform/repeat.ts'
 import { EngineError } from '../engines/index.ts'
+import type { PlacementStore } from '../placement/index.ts'
 import type { Region } from '../reconcile/index.ts'
+import type { RegionConfig } from '../regions/index.ts'
 import { measureHost } from './measure-host.ts'
 import type { HostStore } from './store.ts'
 
@@ -13,6 +15,7 @@ interface MeasureHostsDeps {
   store: Pick<HostStore, 'record' | 'evict'>
   regions: ReadonlyMap<string, Region>
   clock: Clock
+  placements: Pick<PlacementStore, 'noteLost'>
   log: Pick<Log, 'warn'>
 }
 
@@ -26,6 +29,7 @@ export function measureHosts({
   store,
   regions,
   clock,
+  placements,
   log,
 }: MeasureHostsDeps): (leadership: Leadership) => Promise<void> {
   const measure = async (region: Region, hostId: string, epoch: bigint, lost: AbortSignal): Promise<number> => {
@@ -37,9 +41,28 @@ export function measureHosts({
       return error instanceof EngineError ? error.message : 'The host could not be measured.'
     })
     await store.record(region.config.id, hostId, outcome, epoch)
+    if (hostId !== '') await noteState(region, hostId, typeof outcome === 'string', epoch)
     return Math.max(intervalMilliseconds, restFactor * (clock.now().getTime() - begin))
   }
+  /** The times since which hosts have not responded, by region and host. */
+  const silentSince = new Map<string, number>()
+  const noteState = async ({ config, engine }: Region, hostId: string, isSilent: boolean, epoch: bigint) => {
+    const key = `${config.id}.${hostId}`
+    const now = clock.now().getTime()
+    if (!isSilent) {
+      silentSince.delete(key)
+      return placements.noteLost(config.id, hostId, false, epoch)
+    }
+    const since = silentSince.get(key) ?? now
+    silentSince.set(key, since)
+    const ids = engine?.hostIds ?? []
+    // A leader that reaches only a minority of the hosts may itself be the one that is cut off.
+    const isMajority = ids.filter((id) => engine?.isDown(id) !== true).length * 2 > ids.length
+    if (isMajority && now - since >= lostAfterSeconds(config) * 1_000)
+      await placements.noteLost(config.id, hostId, true, epoch)
+  }
   return async ({ epoch, lost }) => {
+    silentSince.clear()
     await Promise.all(
       [...regions.values()].flatMap((region) =>
         hostIdsOf(region).map((hostId) =>
@@ -57,6 +80,12 @@ export function measureHosts({
     )
     store.evict()
   }
+}
+
+const defaultLostSeconds = 600
+
+function lostAfterSeconds({ docker }: RegionConfig): number {
+  return (docker !== undefined && 'hosts' in docker ? docker.lost_after_seconds : undefined) ?? defaultLostSeconds
 }
 
 /** Returns the IDs of a region's hosts; an empty one for the only host. */

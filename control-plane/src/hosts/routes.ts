@@ -4,6 +4,7 @@ import type { Api } from '../http/api.ts'
 import { NoQuery } from '../http/parameters.ts'
 import { limitOf } from '../keys/index.ts'
 import { ControlError } from '../platform/errors.ts'
+import type { PlacementStore } from '../placement/index.ts'
 import type { RegionCondition, RegionConfig } from '../regions/index.ts'
 import { hostsOf as hostsOfRegion } from '../stacks/index.ts'
 import type { HostRecord, TenantCounts } from './host.ts'
@@ -21,6 +22,7 @@ const HostBody = Type.Object({
   engine: Type.String(),
   api_version: Type.Union([Type.String(), Type.Null()]),
   state: Type.Enum(['reachable', 'unreachable', 'unknown'], { description: '`unknown` before the first measurement' }),
+  use: Type.Enum(['active', 'draining', 'lost'], { description: 'Whether services are put on the host, or leave it' }),
   error: Type.Union([Type.String(), Type.Null()], { description: 'Why the last measurement has failed' }),
   last_seen_at: Type.Union([Type.String(), Type.Null()], {
     description: 'The time of the last successful measurement, from which all amounts are; ISO 8601, UTC',
@@ -70,6 +72,7 @@ const HostBody = Type.Object({
 export interface HostRoutesDeps {
   regions: readonly RegionConfig[]
   hosts: Pick<HostStore, 'records' | 'tenantCounts' | 'placements'>
+  placements: Pick<PlacementStore, 'states' | 'setState'>
   /** Returns the region's condition at the leader's last check; undefined without one. */
   regionCondition(region: string): RegionCondition | undefined
 }
@@ -150,13 +153,14 @@ async function hostsOf(deps: HostRoutesDeps, region: string | undefined): Promis
       const condition = deps.regionCondition(id)
       const several = docker === undefined ? [] : hostsOfRegion(docker)
       if (several.length === 0) return [toHostBody(config, recordOf(id, ''), counts.get(id), condition)]
-      const placed = await deps.hosts.placements(id)
+      const [placed, states] = await Promise.all([deps.hosts.placements(id), deps.placements.states(id)])
       return several.map((host) => {
         const services = placed.filter(({ hostId }) => hostId === host.id)
         const dedicated = new Set(services.map(({ tenantId }) => tenantId)).size
         return {
           ...toHostBody(config, recordOf(id, host.id), { ...(counts.get(id) ?? noTenants), dedicated }, condition),
           id: `${id}.${host.id}`,
+          use: states.get(host.id) ?? ('active' as const),
           zone: host.zone ?? null,
           services: services.map(({ tenantId, service, memoryBytes }) => ({
             tenant_id: tenantId,
@@ -189,6 +193,7 @@ function toHostBody(
     region: id,
     zone: null,
     services: [],
+    use: 'active',
     name: measured?.name ?? null,
     engine,
     api_version: measured?.apiVersion ?? null,

@@ -2,7 +2,9 @@
 import type { Database } from '../platform/database.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import type { Placement } from '../stacks/index.ts'
+import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { ServiceNeed } from './choose-hosts.ts'
+import type { HostState } from './host-state.ts'
 
 /** The store of placements. */
 export type PlacementStore = ReturnType<typeof createPlacementStore>
@@ -10,6 +12,53 @@ export type PlacementStore = ReturnType<typeof createPlacementStore>
 /** Creates the store of placements, on the control database. */
 export function createPlacementStore(database: Database) {
   return {
+    /** Returns the states of the hosts that receive no services. */
+    async states(regionId: string): Promise<ReadonlyMap<string, HostState>> {
+      const rows = await database.hostState.findMany({ where: { regionId } })
+      return new Map(rows.map(({ hostId, state }) => [hostId, state === 'lost' ? 'lost' : 'draining']))
+    },
+
+    /** Sets the state of a host on request, and wakes the tenants with services there. */
+    async setState(
+      regionId: string,
+      hostId: string,
+      state: HostState,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<void> {
+      const key = { regionId_hostId: { regionId, hostId } }
+      if (state === 'active') await transaction.hostState.deleteMany({ where: { regionId, hostId } })
+      else {
+        const set = { state, isAutomatic: false }
+        await transaction.hostState.upsert({ where: key, create: { regionId, hostId, ...set }, update: set })
+      }
+      await transaction.$executeRaw`
+        insert into changes (kind, tenant_id, transaction_id)
+          select distinct 'wanted', p.tenant_id, pg_current_xact_id()::text::bigint
+          from placements p join tenants t on t.id = p.tenant_id
+          where t.region_id = ${regionId} and p.host_id = ${hostId}`
+      audit({ action: 'host.state', target: hostId, detail: { region: regionId, state } })
+    },
+
+    /**
+     * Records as the leader that a host is lost, or that a host which the leader has recorded as lost responds again. A state that
+     * an operator has set stays.
+     * @throws LeadershipLost
+     */
+    async noteLost(regionId: string, hostId: string, isLost: boolean, epoch: bigint): Promise<void> {
+      ledRow(
+        await database.$queryRaw<{ leads: number }[]>`
+          with leader as (${leaderRow(epoch)}),
+          lost as (
+            insert into host_states (region_id, host_id, state, is_automatic)
+            select ${regionId}, ${hostId}, 'lost', true where ${isLost} and exists (select from leader)
+            on conflict do nothing),
+          returned as (
+            delete from host_states where region_id = ${regionId} and host_id = ${hostId} and is_automatic
+              and not ${isLost} and exists (select from leader))
+          select count(*)::int as leads from leader`,
+      )
+    },
+
     /** Returns the memory that tenants' services reserve, by host. */
     async reserved(regionId: string): Promise<ReadonlyMap<string, number>> {
       const rows = await database.placement.groupBy({
@@ -21,7 +70,7 @@ export function createPlacementStore(database: Database) {
     },
 
     /**
-     * Records the hosts of a tenant's services, before anything runs there. Services that have a host keep it.
+     * Records the hosts of a tenant's services, before anything runs there.
      * @returns the recorded hosts of all its services
      * @throws LeadershipLost
      */
@@ -41,7 +90,7 @@ export function createPlacementStore(database: Database) {
             select tenant.id, service, host, bytes
             from tenant, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as wanted (service text, host text, bytes bigint)
             where exists (select from leader)
-            on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes)
+            on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes, host_id = excluded.host_id)
           select count(*)::int as leads from leader`,
       )
       const found = await database.placement.findMany({ where: { tenantId } })

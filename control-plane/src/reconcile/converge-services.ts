@@ -1,7 +1,7 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
-import { chooseHosts } from '../placement/index.ts'
-import { clusterMembers } from '../stacks/index.ts'
+import { chooseHosts, type HostState } from '../placement/index.ts'
+import { clusterMembers, type Placement } from '../stacks/index.ts'
 import type { ConditionState } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
@@ -44,15 +44,26 @@ async function allocate(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   return assignHosts({ ...snapshot, images, subnet }, run, signal)
 }
 
-/** Chooses and records the hosts of services that have none, in a region with several hosts. */
+/** Returns the placement without the services on hosts that receive none. */
+function without(placement: Placement, states: ReadonlyMap<string, HostState>): Placement {
+  return Object.fromEntries(Object.entries(placement).filter(([, host]) => !states.has(host)))
+}
+
+/**
+ * Chooses and records the hosts of services that have none, in a region with several hosts. Services of a cluster also get another one
+ * if theirs is lost or is being emptied.
+ */
 async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
   const { region, failpoint, epoch } = run
   const { placements } = run.store
   if (!region.spansHosts) return snapshot
-  const needs = await region.needs(snapshot, signal)
-  if (needs.every(({ service }) => snapshot.placement[service] !== undefined)) return snapshot
-  const hosts = await region.capacities(await placements.reserved(snapshot.regionId), signal)
-  const chosen = chooseHosts(needs, hosts, snapshot.placement, !hasCluster(snapshot))
+  const [needs, states] = await Promise.all([region.needs(snapshot, signal), placements.states(snapshot.regionId)])
+  // The data of a single database is on its host. Members of a cluster copy theirs.
+  const fixed = hasCluster(snapshot) ? without(snapshot.placement, states) : snapshot.placement
+  if (needs.every(({ service }) => fixed[service] !== undefined)) return snapshot
+  const capacities = await region.capacities(await placements.reserved(snapshot.regionId), signal)
+  const hosts = capacities.filter(({ id }) => !states.has(id))
+  const chosen = chooseHosts(needs, hosts, fixed, !hasCluster(snapshot))
   if (chosen === undefined)
     throw new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
   await failpoint('allocate.chosen')

@@ -114,6 +114,9 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
            or (desired in ('active', 'suspended', 'paused') and route_phase <> case desired when 'active' then 'ready' else desired end)
            or (home_version is distinct from ${homeVersion}
                and (desired in ('active', 'warm') or (desired <> 'deleted' and isolation = 'schema-per-tenant')))
+           or (isolation = 'cluster-per-tenant' and desired in ('active', 'warm') and exists (
+             select from placements p join host_states h on h.host_id = p.host_id
+             where p.tenant_id = tenants.id and h.region_id = tenants.region_id))
            or exists (select from tenant_secrets where tenant_id = tenants.id and expires_at <= ${now()})
         order by created_at`
       return rows.map(({ id }) => id)

@@ -160,6 +160,8 @@ export const SwarmSettings = Type.Object(
       Type.Object({ host: HostId, container: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
       { minItems: 1, maxItems: 4 },
     ),
+    /** Seconds without a response after which a host counts as lost; 600 if absent. */
+    lost_after_seconds: Type.Optional(Type.Integer({ minimum: 30, maximum: 86_400 })),
     ...shared,
   },
   { additionalProperties: false },

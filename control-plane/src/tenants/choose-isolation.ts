@@ -19,11 +19,17 @@ export function chooseIsolation(
     throw new ControlError(
       'UNSUPPORTED_ISOLATION',
       `Invalid isolation "${requested}" in the region "${region.id}", which uses the engine "${region.engine}". ` +
-        `Allowed: ${possible.join(', ')}.`,
+        `Allowed: ${possible.join(', ')}.${whyFew(region)}`,
     )
   }
   const chosen = isolationInRegion(wanted, planIsolationsOf(region))
   if (chosen === undefined)
     throw new ControlError('UNSUPPORTED_ISOLATION', `The region "${region.id}" supports no isolation for tenants.`)
   return chosen
+}
+
+/** Returns why a region supports few models, as a sentence after a space; an empty text for another region. */
+function whyFew({ engine, docker }: Pick<RegionConfig, 'engine' | 'docker'>): string {
+  if (engine !== 'swarm' || docker?.storage !== undefined) return ''
+  return ' Others need "storage": runtimes on several hosts have their files in S3.'
 }

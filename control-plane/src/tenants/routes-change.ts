@@ -61,6 +61,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       return (write) => deps.tenants.update(tenant.id, change, expectedGeneration, write)
     }
     const region = body.region === undefined ? regionOf(deps, tenant) : regionNamed(deps, body.region)
+    requireOneHost(regionOf(deps, tenant), region)
     if (region.id !== tenant.region) requireSameGateway(regionOf(deps, tenant), region)
     const isolation = chooseIsolation(body.isolation ?? tenant.isolation, tenant.planIsolation, region)
     if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
@@ -168,6 +169,16 @@ async function checkLimits(
   }
   if (resources != null)
     checkHostLimits(resources, await callEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
+}
+
+/** Rejects a move whose region has several hosts. @throws ControlError UNSUPPORTED_REGION */
+function requireOneHost(...regions: readonly RegionConfig[]): void {
+  const found = regions.find(({ engine }) => engine === 'swarm')
+  if (found === undefined) return
+  throw new ControlError(
+    'UNSUPPORTED_REGION',
+    `The region "${found.id}" has several hosts. Tenants are not moved there to another isolation or region.`,
+  )
 }
 
 /** Rejects a region in which the tenant would have another URL. @throws ControlError UNSUPPORTED_REGION */

@@ -1,0 +1,172 @@
+// The plan for a stack on several hosts: hosts that do not respond, services that have moved, and what remains of them.
+import t from 'tap'
+import type { ObservedContainer, ObservedHost } from '#control-plane/engines/container-host.ts'
+import { planSteps } from '#control-plane/engines/convergence-plan.ts'
+import { differences } from '#control-plane/engines/drift.ts'
+import { planCluster, servicesToChange } from '#control-plane/clusters/plan-cluster.ts'
+import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
+import { placed, type Placement } from '#control-plane/stacks/placed.ts'
+import type { Service, Stack } from '#control-plane/stacks/stack.ts'
+import { stackFor } from '#control-plane/stacks/stack-for.ts'
+import { container } from '#test/support/control-plane/made-stack.ts'
+import { clusterInput, surroundings } from './several-hosts.ts'
+
+const id = clusterInput.id
+const first: Placement = {
+  'postgres-1': 'a',
+  'postgres-2': 'b',
+  'postgres-3': 'c',
+  'router-1': 'a',
+  'router-2': 'b',
+  'runtime-1': 'b',
+  'runtime-2': 'c',
+}
+const bare = stackFor(clusterInput, surroundings)
+const stack = placed(bare, first)
+const serviceOf = (of: Stack, name: string): Service => {
+  const service = of.services.find((one) => one.name === name)
+  if (service === undefined) throw new Error(name)
+  return service
+}
+
+/** Everything that a stack specifies, on its hosts. */
+function made(of: Stack): ObservedHost {
+  const labels = { installation: 'i', stack: id }
+  return {
+    containers: of.services.map((service): ObservedContainer => ({
+      ...container(of, service),
+      ...(service.host === undefined ? {} : { host: service.host }),
+    })),
+    networks: of.networks.map(({ name, subnet, internal, attachedContainers }) => ({
+      id: name,
+      name: networkName(id, name),
+      labels,
+      subnet,
+      internal,
+      members: attachedContainers.map((attached) => attached.container),
+    })),
+    volumes: [
+      ...of.volumes.map(({ name, host = '' }) => ({ name: volumeName(id, name), labels, host })),
+      ...of.services
+        .filter(({ secrets }) => Object.keys(secrets).length > 0)
+        .map((service) => ({
+          name: secretsVolumeName(id, service),
+          labels: { ...labels, service: service.name },
+          host: service.host ?? '',
+        })),
+    ],
+    unlabelledVolumes: [],
+    unreachableHosts: [],
+  }
+}
+
+/** The observation without what is on a host that does not respond. */
+function without(host: string, all: ObservedHost): ObservedHost {
+  return {
+    ...all,
+    containers: all.containers.filter((one) => one.host !== host),
+    volumes: all.volumes.filter((one) => one.host !== host),
+    unreachableHosts: [host],
+  }
+}
+
+t.test('A stack on its hosts needs no step', (t) => {
+  t.same(planSteps(stack, made(stack)), [])
+  t.same(differences(stack, made(stack)), [])
+  t.same(servicesToChange(stack, made(stack)), [])
+  t.end()
+})
+
+t.test('Nothing is planned for a host that does not respond', (t) => {
+  const observed = without('c', made(stack))
+  t.same(planSteps(stack, observed), [])
+  t.same(differences(stack, observed), [])
+  const dedicated = placed({ ...bare, volumes: bare.volumes.map((volume) => ({ ...volume, mustExist: true })) }, first)
+  t.same(planSteps(dedicated, without('c', made(dedicated))), [], 'its volumes are not taken for lost')
+  t.throws(() => planSteps(dedicated, { ...without('c', made(dedicated)), unreachableHosts: [] }), {
+    code: 'VOLUME_MISSING',
+  })
+  t.end()
+})
+
+t.test('A volume of another host is not that of the service', (t) => {
+  const all = made(stack)
+  const moved = { ...all, volumes: all.volumes.map((volume) => ({ ...volume, host: 'z' })) }
+  t.ok(planSteps(stack, moved).some((step) => step.do === 'create-volume' && step.volume === 'data-1'))
+  t.end()
+})
+
+const second: Placement = { ...first, 'postgres-3': 'a', 'runtime-2': 'a' }
+const evacuated = placed(bare, second)
+
+t.test('The services of a lost host are created on others', (t) => {
+  const observed = without('c', made(stack))
+  const volumes = planSteps(evacuated, observed)
+  t.same(
+    volumes.map((step) => ('volume' in step ? step.volume : step.do)).sort(),
+    ['data-3', 'runtime-2'],
+    'their volumes first',
+  )
+  t.end()
+})
+
+t.test('What a returned host still runs is removed, while all that replaced it continues', (t) => {
+  const [before, after] = [made(stack), made(evacuated)]
+  const returned = {
+    ...after,
+    containers: [...after.containers, ...before.containers.filter(({ host }) => host === 'c')],
+    volumes: [...after.volumes, ...before.volumes.filter(({ host }) => host === 'c')],
+  }
+  t.same(servicesToChange(evacuated, returned), [], 'no service is changed')
+  const steps = planSteps(evacuated, returned)
+  t.same(
+    steps.map((step) => (step.do === 'remove-container' ? step.container : step.do)).sort(),
+    ['postgres-3', 'runtime-2'].map((name) => containerName(id, serviceOf(stack, name))),
+  )
+  const then = planSteps(evacuated, { ...returned, containers: after.containers })
+  t.same(
+    then.map((step) => (step.do === 'remove-volume' ? `${step.volume} ${step.host ?? ''}`.trim() : step.do)).sort(),
+    [
+      ...['data-3', 'runtime-2'].map((name) => `${volumeName(id, name)} c`),
+      ...['postgres-3', 'runtime-2'].map((name) => secretsVolumeName(id, serviceOf(stack, name))),
+    ].sort(),
+    'then their volumes, and no other',
+  )
+  t.end()
+})
+
+t.test('A service keeps its former container and volume until it can be changed', (t) => {
+  const observed = made(stack)
+  t.same(servicesToChange(evacuated, observed).sort(), ['postgres-3', 'runtime-2'])
+  const candidates = ['postgres-2', 'postgres-3']
+  const member = (name: string, role: 'primary' | 'replica') => ({
+    name,
+    role,
+    state: 'running',
+    lagBytes: 0,
+    timeline: 1,
+    isSynchronous: role === 'replica',
+  })
+  const state = {
+    primary: 'postgres-1',
+    hasQuorum: true,
+    notReplicating: [],
+    candidates,
+    members: [member('postgres-1', 'primary'), ...candidates.map((name) => member(name, 'replica'))],
+  }
+  const step = planCluster(evacuated, { host: observed, state, readyRouters: new Set(['router-1', 'router-2']) })
+  t.match(step, { do: 'converge' })
+  const held = step.do === 'converge' ? step.held : new Set<string>()
+  t.same([...held], ['runtime-2'], 'the member alone')
+  t.same(
+    planSteps(evacuated, observed, held).map((one) => one.do),
+    ['create-volume'],
+  )
+  const waiting = planCluster(evacuated, {
+    host: observed,
+    state: { ...state, candidates: ['postgres-3'] },
+    readyRouters: new Set(['router-1', 'router-2']),
+  })
+  t.match(waiting, { do: 'wait' }, 'not while the other replica is away')
+  t.end()
+})

@@ -1,0 +1,169 @@
+// Hosts in the control database: what runs where, what is reserved, and the hosts that receive nothing.
+import t from 'tap'
+import { measureHosts } from '#control-plane/hosts/jobs.ts'
+import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
+import { createPlacementStore } from '#control-plane/placement/store.ts'
+import { allocateServices, type ServiceRun } from '#control-plane/reconcile/converge-services.ts'
+import { Observations } from '#control-plane/reconcile/observations.ts'
+import { createReconcileStore } from '#control-plane/reconcile/store.ts'
+import type { Region } from '#control-plane/reconcile/region.ts'
+import { startPlane } from '#test/support/control-plane/plane.ts'
+
+const plane = await startPlane(t)
+const { epoch } = plane
+const store = createReconcileStore(plane.database, plane.seal, plane.clock.now)
+const placements = createPlacementStore(plane.database)
+const regionId = plane.region().id
+const { signal } = new AbortController()
+const needs = ['postgres-1', 'postgres-2', 'postgres-3'].map((service) => ({ service, memoryBytes: 1_000 }))
+const all = { 'postgres-1': 'a', 'postgres-2': 'b', 'postgres-3': 'c' }
+const notes: unknown[] = []
+const setState = (host: string, state: 'active' | 'draining' | 'lost') =>
+  plane.database.$transaction((transaction) =>
+    placements.setState(regionId, host, state, { transaction, audit: (note) => void notes.push(note) }),
+  )
+
+t.test('A placement is recorded with what it reserves, and ends with the tenant', async (t) => {
+  const id = await plane.addTenant({ isolation: 'cluster-per-tenant' })
+  t.same(await placements.assign(id, needs, all, epoch), all)
+  t.match(await store.snapshot(id), { placement: all })
+  t.same([...(await placements.reserved(regionId))].sort(), [
+    ['a', 1_000],
+    ['b', 1_000],
+    ['c', 1_000],
+  ])
+  const larger = needs.map((need) => ({ ...need, memoryBytes: 2_000 }))
+  t.same(await placements.assign(id, larger, { ...all, 'postgres-3': 'a' }, epoch), { ...all, 'postgres-3': 'a' })
+  t.equal((await placements.reserved(regionId)).get('a'), 4_000)
+  await t.rejects(placements.assign(id, needs, all, epoch - 1n), new LeadershipLost('Another control plane leads.'))
+  await plane.sql('delete from tenants where id = $1', [id])
+  t.equal((await placements.reserved(regionId)).size, 0)
+})
+
+t.test('The state of a host wakes its tenants, and clusters leave it', async (t) => {
+  const [there, elsewhere] = [
+    await plane.addTenant({ isolation: 'cluster-per-tenant' }),
+    await plane.addTenant({ isolation: 'cluster-per-tenant' }),
+  ]
+  await placements.assign(there, needs, all, epoch)
+  await placements.assign(elsewhere, needs, { 'postgres-1': 'a', 'postgres-2': 'b', 'postgres-3': 'a' }, epoch)
+  const unsettled = async () => (await store.unsettled('')).filter((id) => [there, elsewhere].includes(id))
+  const before = await unsettled()
+  await setState('c', 'draining')
+  t.same([...(await placements.states(regionId))], [['c', 'draining']])
+  t.same(notes.pop(), { action: 'host.state', target: 'c', detail: { region: regionId, state: 'draining' } })
+  const woken = await plane.sql("select tenant_id from changes where kind = 'wanted' and tenant_id = any($1)", [
+    [there, elsewhere],
+  ])
+  t.same(
+    woken.map(({ tenant_id: id }) => id),
+    [there],
+  )
+  t.same(
+    (await unsettled()).filter((id) => !before.includes(id)),
+    before.includes(there) ? [] : [there],
+  )
+
+  const region: Partial<Region> = {
+    spansHosts: true,
+    subnets: 100,
+    subnetsInUse: () => Promise.resolve([]),
+    needs: () => Promise.resolve(needs),
+    capacities: (reserved) =>
+      Promise.resolve(['a', 'b', 'c', 'd'].map((id) => ({ id, freeBytes: 10_000 - (reserved.get(id) ?? 0) }))),
+  }
+  const run: Partial<ServiceRun> = {
+    store,
+    region: region as Region,
+    epoch,
+    failpoint: () => Promise.resolve(),
+    observations: new Observations(plane.clock),
+    rejectedSubnets: new Map(),
+  }
+  const snapshot = await store.snapshot(there)
+  if (snapshot === undefined) throw new Error('no tenant')
+  const { placement } = await allocateServices({ ...snapshot, homeVersion: 'v' }, run as ServiceRun, signal)
+  t.same(placement, { ...all, 'postgres-3': 'd' }, 'the free host, and no other service moves')
+  const single = { ...snapshot, isolation: 'database-per-tenant' as const, homeVersion: 'v' }
+  t.same(
+    (await allocateServices({ ...single, placement: all }, run as ServiceRun, signal)).placement,
+    all,
+    'a single database stays where its data is',
+  )
+  await setState('c', 'active')
+  t.equal((await placements.states(regionId)).size, 0)
+})
+
+t.test('A full region is reported, and nothing is recorded', async (t) => {
+  const id = await plane.addTenant({ isolation: 'cluster-per-tenant' })
+  const region: Partial<Region> = {
+    spansHosts: true,
+    subnets: 100,
+    subnetsInUse: () => Promise.resolve([]),
+    needs: () => Promise.resolve(needs),
+    capacities: () => Promise.resolve([{ id: 'a', freeBytes: 999 }]),
+  }
+  const run: Partial<ServiceRun> = {
+    store,
+    region: region as Region,
+    epoch,
+    failpoint: () => Promise.resolve(),
+    observations: new Observations(plane.clock),
+    rejectedSubnets: new Map(),
+  }
+  const snapshot = await store.snapshot(id)
+  if (snapshot === undefined) throw new Error('no tenant')
+  await t.rejects(allocateServices({ ...snapshot, homeVersion: 'v' }, run as ServiceRun, signal), {
+    code: 'REGION_FULL',
+  })
+  t.same((await store.snapshot(id))?.placement, {})
+})
+
+t.test('A silent host is lost after its time, unless most hosts are silent, and returns by itself', async (t) => {
+  const silent = new Set<string>()
+  const engine = {
+    hostIds: ['a', 'b', 'c'],
+    isDown: (id: string) => silent.has(id),
+    observe: () => Promise.resolve({ containers: [], networks: [], volumes: [], unlabelledVolumes: [] }),
+    info: (_signal: AbortSignal, id = '') =>
+      silent.has(id)
+        ? Promise.reject(new Error('no response'))
+        : Promise.resolve({ name: id, apiVersion: '1', memoryBytes: 1, cpus: 1, disk: undefined, warnings: [] }),
+  }
+  const config = { ...plane.region(), docker: { ...plane.region().docker, hosts: [], lost_after_seconds: 60 } }
+  const regions = new Map([[regionId, { config, engine, stackId: 'x' } as unknown as Region]])
+  const job = measureHosts({
+    store: { record: () => Promise.resolve(), evict: () => undefined },
+    regions,
+    clock: plane.clock,
+    placements,
+    log: plane.log,
+  })
+  const lost = new AbortController()
+  const running = job({ epoch, lost: lost.signal })
+  /** Lets time pass, in steps between which the job reads and writes. */
+  const pass = async (seconds: number) => {
+    for (let passed = 0; passed < seconds; passed++) {
+      plane.clock.pass(1)
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+  }
+  const states = async () => [...(await placements.states(regionId))]
+  silent.add('c')
+  await pass(30)
+  t.same(await states(), [], 'not yet')
+  await pass(240)
+  t.same(await states(), [['c', 'lost']])
+  silent.add('b')
+  await pass(240)
+  t.same(await states(), [['c', 'lost']], 'two of three are no proof')
+  silent.clear()
+  await pass(240)
+  t.same(await states(), [], 'it responds again')
+  await setState('a', 'lost')
+  await pass(240)
+  t.same(await states(), [['a', 'lost']], "an operator's decision stays")
+  lost.abort()
+  await running
+  await setState('a', 'active')
+})

@@ -1,0 +1,159 @@
+// A region on several hosts, from its configuration to its stack: what runs on which host, and what is rejected.
+import { mkdtemp, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { isolationsOf } from '#control-plane/engines/engine.ts'
+import { readRegions } from '#control-plane/regions/region-config.ts'
+import { chooseIsolation } from '#control-plane/tenants/choose-isolation.ts'
+import { gatewayContainersOf, regionStack, type RegionStackInput } from '#control-plane/stacks/region-stack.ts'
+import { stackFor } from '#control-plane/stacks/stack-for.ts'
+import { placed } from '#control-plane/stacks/placed.ts'
+import { clusterInput, surroundings } from '../engines/several-hosts.ts'
+
+const secretFile = join(await mkdtemp(join(tmpdir(), 'tenantry-hosts-')), 'secret')
+await writeFile(secretFile, 'the-secret-key')
+const { docker } = surroundings
+const swarm = {
+  ...docker,
+  storage: { ...docker.storage, s3: { ...docker.storage.s3, secret_access_key_file: secretFile } },
+}
+const read = (changes: object = {}) => {
+  const settings = { ...swarm, ...changes }
+  const region = {
+    id: 'north',
+    engine: 'swarm',
+    domain: 'north.test',
+    gateway_url: 'https://north.test',
+    swarm: settings,
+  }
+  const [config] = readRegions(JSON.stringify([region]), Buffer.alloc(32))
+  if (config === undefined) throw new Error('no region')
+  return config
+}
+const input: RegionStackInput = {
+  region: 'north',
+  installation: '01234567-89ab',
+  domain: 'north.test',
+  docker,
+  images: { postgres: 'sha256:aa', runtime: 'sha256:bb', gateway: 'sha256:cc', etcd: 'sha256:dd' },
+  internalToken: 'x'.repeat(32),
+  superuserPassword: 'z'.repeat(32),
+  s3SecretKey: 'the-secret-key',
+  hasHomes: true,
+  etcd: surroundings.cluster.etcd,
+}
+
+t.test('Each host has a gateway, and the members of etcd are apart', (t) => {
+  const stack = regionStack(input)
+  const hosts = Object.fromEntries(stack.services.map(({ name, host }) => [name, host]))
+  t.same(hosts, {
+    postgres: 'a',
+    'runtime-0': 'a',
+    'runtime-1': 'b',
+    'runtime-2': 'c',
+    'etcd-1': 'a',
+    'etcd-2': 'b',
+    'etcd-3': 'c',
+    'gateway-a': 'a',
+    'gateway-b': 'b',
+    'gateway-c': 'c',
+  })
+  const addresses = stack.services.flatMap(({ networks }) => networks.flatMap(({ address }) => address ?? []))
+  t.equal(new Set(addresses).size, stack.services.length, 'each has an address of its own')
+  t.ok(
+    addresses.every((address) => Number(address.split('.')[3]) < 64),
+    'outside of what the engine assigns itself',
+  )
+  t.same(stack.networks[0]?.assigned, '10.1.0.64/26')
+  t.same(
+    stack.volumes.map(({ name, host, mustExist }) => [name, host, mustExist]).slice(0, 4),
+    [
+      ['data', 'a', true],
+      ['files-0', 'a', false],
+      ['files-1', 'b', false],
+      ['files-2', 'c', false],
+    ],
+    'only the databases are there and nowhere else',
+  )
+  t.same(
+    gatewayContainersOf(input).map(({ host }) => host),
+    ['a', 'b', 'c'],
+  )
+  t.end()
+})
+
+t.test('The configuration has the addresses of all gateways and runtimes, with their hosts', (t) => {
+  const config = read()
+  t.equal(config.gateway_internal_urls.length, 3)
+  t.same(
+    config.gateway_internal_urls.map((url) => config.hostByUrl?.get(url)),
+    ['a', 'b', 'c'],
+  )
+  t.same(
+    config.runtime_urls.map((url) => config.hostByUrl?.get(url)),
+    ['a', 'b', 'c'],
+  )
+  t.equal(config.database_host, 'north.test:5432')
+  t.end()
+})
+
+t.test('A configuration that names no or unknown hosts is rejected with its position', (t) => {
+  const [one] = docker.hosts
+  t.throws(() => read({ hosts: [] }), /^TENANTRY_REGIONS_FILE\/0\/swarm\/hosts/)
+  t.throws(() => read({ hosts: [one, one] }), /\/swarm\/hosts: two hosts have the same ID/)
+  t.throws(
+    () => read({ control_containers: [{ host: 'z', container: 'c' }] }),
+    /control_containers: there is no host "z"/,
+  )
+  t.throws(() => read({ network_range: '10.1.0.0/24' }), /\/swarm\/network_range: .* too small/)
+  t.throws(() => read({ egress: undefined }), /\/swarm\/storage: .*egress/)
+  t.throws(() => read({ host: 'unix:///x' }), /^TENANTRY_REGIONS_FILE\/0\/swarm/)
+  t.end()
+})
+
+t.test('Without S3, only tenants with a single database are possible, and the rejection states why', (t) => {
+  t.same(isolationsOf(read()), ['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant'])
+  const without = read({ storage: undefined })
+  t.same(isolationsOf(without), ['database-per-tenant'])
+  for (const isolation of ['schema-per-tenant', 'cluster-per-tenant'] as const)
+    t.throws(() => chooseIsolation(isolation, 'cluster-per-tenant', without), {
+      code: 'UNSUPPORTED_ISOLATION',
+      message:
+        /"swarm".*Allowed: database-per-tenant\. Others need "storage": runtimes on several hosts have their files in S3/,
+    })
+  t.end()
+})
+
+t.test("A cluster's runtimes have no credentials of the bucket, and no volume in common", (t) => {
+  const { services, volumes } = stackFor(clusterInput, surroundings)
+  const runtimes = services.filter(({ name }) => name.startsWith('runtime-'))
+  t.equal(runtimes.length, 2)
+  for (const { environment, secrets, volumes: own, name } of runtimes) {
+    t.match(environment, {
+      TENANTRY_STORAGE_BACKEND: 's3',
+      TENANTRY_S3_ENDPOINT: 'http://gateway:4405',
+      TENANTRY_S3_ACCESS_KEY_ID: clusterInput.id,
+      TENANTRY_S3_BUCKET: 'files',
+    })
+    t.notMatch(JSON.stringify(environment), 'the-key')
+    t.match(secrets['s3-secret-access-key']?.reveal(), new RegExp(`^${clusterInput.id}\\.`), "the tenant's token")
+    t.same(Object.keys(own), [name])
+  }
+  const gateway = regionStack(input).services.find(({ name }) => name === 'gateway-a')
+  t.match(gateway?.environment, { TENANTRY_STORAGE_RELAY_PORT: '4405', TENANTRY_S3_ENDPOINT: 'https://s3.example.org' })
+  t.equal(gateway?.secrets['s3-secret-access-key']?.reveal(), 'the-secret-key')
+  t.ok(
+    volumes.every(({ mustExist }) => !mustExist),
+    'each volume can be replaced on another host',
+  )
+  t.end()
+})
+
+t.test('A stack is put on hosts with all its volumes, or not at all', (t) => {
+  const stack = stackFor({ ...clusterInput, isolation: 'database-per-tenant' }, surroundings)
+  const on = placed(stack, { postgres: 'b', runtime: 'b' })
+  t.ok([...on.services, ...on.volumes].every(({ host }) => host === 'b'))
+  t.throws(() => placed(stack, { postgres: 'b' }), RangeError)
+  t.end()
+})
