@@ -333,6 +333,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     })
     bounds.apply('public', publicServer, limits.tenantConnections)
     bounds.apply('internal', internalServer, limits.tenantInternalConnections)
+    if (storageRelay !== undefined) bounds.apply('internal', storageRelay.server, limits.tenantInternalConnections)
     if (postgresProxy !== undefined) bounds.apply('postgres', postgresProxy.server, limits.tenantSqlConnections)
   }
   const listening = await listenOnAll([

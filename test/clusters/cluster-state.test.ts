@@ -106,3 +106,13 @@ t.test('A wait ends with the state, or with the last state that was seen', async
     message: 'no member responds',
   })
 })
+
+t.test('On several hosts, a member has the name of its host, and its former container is another member', async (t) => {
+  const on = (member: Reported, host: string): Reported => ({ ...member, name: `${member.name}-${host}` })
+  const state = read(on(primary, 'a'), on(synchronous, 'b'), on(other, 'c'))
+  t.match(state, { primary: 'postgres-1', hasQuorum: true, candidates: ['postgres-2', 'postgres-3'] })
+  t.same(state.identities, { 'postgres-1': 'postgres-1-a', 'postgres-2': 'postgres-2-b', 'postgres-3': 'postgres-3-c' })
+  const former = { ...on(primary, 'z'), role: 'replica', state: 'starting' }
+  t.same(read(former, on(primary, 'a'), on(synchronous, 'b'), on(other, 'c')), state, 'what serves more counts')
+  t.equal(read(primary, synchronous, other).identities, undefined)
+})

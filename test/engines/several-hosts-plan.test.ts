@@ -2,8 +2,10 @@
 import t from 'tap'
 import type { ObservedContainer, ObservedHost } from '#control-plane/engines/container-host.ts'
 import { planSteps } from '#control-plane/engines/convergence-plan.ts'
+import { memberName } from '#control-plane/engines/member-name.ts'
 import { differences } from '#control-plane/engines/drift.ts'
 import { planCluster, servicesToChange } from '#control-plane/clusters/plan-cluster.ts'
+import { hasFormer } from '#control-plane/engines/moved-services.ts'
 import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
 import { placed, type Placement } from '#control-plane/stacks/placed.ts'
 import type { Service, Stack } from '#control-plane/stacks/stack.ts'
@@ -43,7 +45,7 @@ function made(of: Stack): ObservedHost {
       labels,
       subnet,
       internal,
-      members: attachedContainers.map((attached) => attached.container),
+      members: attachedContainers.map(memberName),
     })),
     volumes: [
       ...of.volumes.map(({ name, host = '' }) => ({ name: volumeName(id, name), labels, host })),
@@ -118,12 +120,15 @@ t.test('What a returned host still runs is removed, while all that replaced it c
     volumes: [...after.volumes, ...before.volumes.filter(({ host }) => host === 'c')],
   }
   t.same(servicesToChange(evacuated, returned), [], 'no service is changed')
-  const steps = planSteps(evacuated, returned)
+  t.same(planSteps(evacuated, returned), [], 'while it is not known that others have the data')
+  t.ok(hasFormer(evacuated, returned))
+  const held = new Set<string>()
+  const steps = planSteps(evacuated, returned, held, true)
   t.same(
     steps.map((step) => (step.do === 'remove-container' ? step.container : step.do)).sort(),
     ['postgres-3', 'runtime-2'].map((name) => containerName(id, serviceOf(stack, name))),
   )
-  const then = planSteps(evacuated, { ...returned, containers: after.containers })
+  const then = planSteps(evacuated, { ...returned, containers: after.containers }, held, true)
   t.same(
     then.map((step) => (step.do === 'remove-volume' ? `${step.volume} ${step.host ?? ''}`.trim() : step.do)).sort(),
     [

@@ -52,11 +52,11 @@ t.test('A network of several hosts is one with the containers of all', async (t)
     a: { observe: () => Promise.resolve({ ...nothing, networks: [network(['x', 'gate'])] }) },
     b: {
       observe: () =>
-        Promise.resolve({ ...nothing, networks: [network(['y'])], volumes: [{ name: 'v', labels: owner }] }),
+        Promise.resolve({ ...nothing, networks: [network(['gate'])], volumes: [{ name: 'v', labels: owner }] }),
     },
   })
   const found = await all.observe(owner, signal)
-  t.same(found.networks, [network(['x', 'gate', 'y'])])
+  t.same(found.networks, [network(['a/x', 'a/gate', 'b/gate'])], 'two containers of one name are two')
   t.same(found.volumes, [{ name: 'v', labels: owner, host: 'b' }])
   t.same(found.unreachableHosts, [])
 })
@@ -140,4 +140,47 @@ t.test('The stream of events ends with that of one host, and when a host returns
   const seen: string[] = []
   for await (const { what } of all.events({ installation: 'i' }, signal)) seen.push(what)
   t.same(seen, ['1', '2'], 'both streams ended')
+})
+
+t.test('The wait for a host that is away ends at once with the stream', async (t) => {
+  const away: Partial<LinkedHost> = { ping: () => Promise.reject(unreachable()) }
+  const there: Partial<LinkedHost> = {
+    ping: () => Promise.resolve(),
+    async *events() {
+      yield { stack: 't_0', what: '1' }
+    },
+  }
+  const hosts = new Map(Object.entries({ a: there, b: away }).map(([id, host]) => [id, host as LinkedHost]))
+  let waits = 0
+  const sleep = (_milliseconds: number, until: AbortSignal) => {
+    waits++
+    return new Promise<void>((_resolve, reject) => {
+      const abort = () => reject(until.reason as Error)
+      if (until.aborted) abort()
+      else until.addEventListener('abort', abort, { once: true })
+    })
+  }
+  const all = swarmHosts({ hosts, now: () => 0, sleep })
+  const seen: string[] = []
+  for await (const { what } of all.events({ installation: 'i' }, signal)) seen.push(what)
+  t.same(seen, ['1'])
+  t.equal(waits, 1)
+})
+
+t.test('The stream of events fails with the error of a host', async (t) => {
+  const host: Partial<LinkedHost> = {
+    ping: () => Promise.resolve(),
+    events: () => ({
+      [Symbol.asyncIterator]: () => ({
+        next: () => Promise.reject(new EngineError('ENGINE_FAILED', 'a broken stream')),
+      }),
+    }),
+  }
+  const all = swarmHosts({ hosts: new Map([['a', host as LinkedHost]]), now: () => 0, sleep: () => Promise.resolve() })
+  await t.rejects(
+    async () => {
+      for await (const event of all.events({ installation: 'i' }, signal)) t.fail(event.what)
+    },
+    { code: 'ENGINE_FAILED' },
+  )
 })

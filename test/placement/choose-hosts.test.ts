@@ -1,7 +1,7 @@
 // Hosts for a tenant's services: apart from each other as far as possible, never beyond the memory of a host.
 import fc from 'fast-check'
 import t from 'tap'
-import { chooseHosts, kindOf, type HostCapacity } from '#control-plane/placement/choose-hosts.ts'
+import { chooseHosts, crowded, kindOf, type HostCapacity } from '#control-plane/placement/choose-hosts.ts'
 import { seed } from '#test/support/effort.ts'
 
 const cluster = [
@@ -82,5 +82,27 @@ t.test('A full region has no placement, and no placement exceeds a host', (t) =>
     ),
     { seed, numRuns: 300 },
   )
+  t.end()
+})
+
+t.test('A service leaves a host that has another one of its kind, if a host has none', (t) => {
+  const two = {
+    'postgres-1': 'a',
+    'postgres-2': 'b',
+    'postgres-3': 'a',
+    'runtime-1': 'a',
+    'runtime-2': 'a',
+    'router-1': 'c',
+  }
+  t.same(crowded(two, ['a', 'b', 'c']), ['postgres-3', 'runtime-2'])
+  t.same(crowded(two, ['a', 'b']), ['runtime-2'], 'each other host has a member already')
+  t.same(crowded(two, ['a']), [])
+  const moved = chooseHosts(
+    cluster,
+    ['a', 'b', 'c'].map((id) => host(id)),
+    { 'postgres-1': 'a', 'postgres-2': 'b' },
+    false,
+  )
+  t.same(crowded(moved ?? {}, ['a', 'b', 'c']), [])
   t.end()
 })

@@ -66,6 +66,7 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
 
   const region: Partial<Region> = {
     spansHosts: true,
+    engine: { hostIds: ['a', 'b', 'c', 'd'] } as unknown as NonNullable<Region['engine']>,
     subnets: 100,
     subnetsInUse: () => Promise.resolve([]),
     needs: () => Promise.resolve(needs),
@@ -92,6 +93,7 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
   )
   await setState('c', 'active')
   t.equal((await placements.states(regionId)).size, 0)
+  await plane.sql('delete from tenants where id = any($1)', [[there, elsewhere]])
 })
 
 t.test('A full region is reported, and nothing is recorded', async (t) => {
@@ -166,4 +168,40 @@ t.test('A silent host is lost after its time, unless most hosts are silent, and 
   lost.abort()
   await running
   await setState('a', 'active')
+})
+
+t.test('Tenants that are created at once do not reserve the same memory', async (t) => {
+  const ids = await Promise.all([1, 2, 3].map(() => plane.addTenant({ isolation: 'cluster-per-tenant' })))
+  const region: Partial<Region> = {
+    spansHosts: true,
+    engine: { hostIds: ['a', 'b'] } as unknown as NonNullable<Region['engine']>,
+    subnets: 100,
+    subnetsInUse: () => Promise.resolve([]),
+    needs: () => Promise.resolve(needs),
+    // Two tenants fit.
+    capacities: (reserved) =>
+      Promise.resolve(['a', 'b'].map((id) => ({ id, freeBytes: 3_000 - (reserved.get(id) ?? 0) }))),
+  }
+  const before = await placements.reserved(regionId)
+  t.equal(before.size, 0, 'nothing else is there')
+  const allocated = await Promise.allSettled(
+    ids.map(async (id) => {
+      const snapshot = await store.snapshot(id)
+      if (snapshot === undefined) throw new Error('no tenant')
+      const run: Partial<ServiceRun> = {
+        store,
+        region: region as Region,
+        epoch,
+        failpoint: () => Promise.resolve(),
+        observations: new Observations(plane.clock),
+        rejectedSubnets: new Map(),
+      }
+      return allocateServices({ ...snapshot, homeVersion: 'v' }, run as ServiceRun, signal)
+    }),
+  )
+  t.same(allocated.map(({ status }) => status).sort(), ['fulfilled', 'fulfilled', 'rejected'])
+  t.same([...(await placements.reserved(regionId))].sort(), [
+    ['a', 3_000],
+    ['b', 3_000],
+  ])
 })

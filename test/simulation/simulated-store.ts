@@ -56,6 +56,7 @@ export function createSimulatedStore({
 
   return {
     placements: {
+      inTurn: (work) => work(),
       states: () => request('states', () => new Map<string, never>()),
       setState: () => Promise.reject(new Error('The simulation has one host.')),
       noteLost: () => Promise.reject(new Error('The simulation has one host.')),

@@ -26,8 +26,9 @@ export interface SwarmPlatform {
   lab: SwarmLab
   /** Calls the API of the first control plane that responds. */
   call(method: string, path: string, body?: unknown): Promise<ApiResponse>
-  /** URL of the gateway of a host. */
-  gatewayUrl(host: LabHost): string
+  /** Ports of the gateways on all hosts, for HTTP and SQL. */
+  gatewayPort: number
+  postgresPort: number
   /** Waits until the API returns a tenant for which `holds` is true. @throws Error with the last response */
   until(
     tenantId: string,
@@ -41,6 +42,8 @@ export interface SwarmPlatform {
   /** Returns the names of a tenant's containers on a host, and of its volumes. */
   containersOf(host: LabHost, tenantId: string): Promise<string[]>
   volumesOf(host: LabHost, tenantId: string): Promise<string[]>
+  /** Returns the keys of all objects in the bucket. */
+  storedKeys(): Promise<string[]>
   /** Waits until the API shows a host for which `holds` is true. */
   untilHost(host: LabHost, holds: (shown: Record<string, unknown>) => boolean): Promise<void>
   /** Waits until all members of a tenant's cluster follow the primary. */
@@ -196,6 +199,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     },
     containersOf: (host, tenantId) => named(host, tenantId, 'ps', '--all', '--format', '{{.Names}}'),
     volumesOf: (host, tenantId) => named(host, tenantId, 'volume', 'ls', '--format', '{{.Name}}'),
+    storedKeys: async () => (await s3.keys()).whole,
     async untilHost({ id }, holds) {
       await until(async () => {
         const { body } = await call('GET', '/v1/regions/local/hosts')
@@ -203,7 +207,8 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
         return shown !== undefined && holds(shown) ? true : undefined
       }, 120)
     },
-    gatewayUrl: ({ address }) => `http://${address}:${gatewayPort}`,
+    gatewayPort,
+    postgresPort,
     sql: (text, values) => query(postgres.url('control'), text, values),
     async until(tenantId, holds, seconds = 120) {
       const deadline = Date.now() + seconds * 1000

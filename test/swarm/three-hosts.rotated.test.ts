@@ -1,11 +1,11 @@
 // A platform on three hosts. A tenant with a cluster of its own has a member on each and continues after the sudden loss of the host
-// with its primary, without losing a row or a file. Its services are created on the other hosts, and leave a host that is drained.
+// with its primary, without losing a row or a file. Its services are created on the other hosts, leave a host that is drained, and leave
+// nothing behind when the tenant is deleted.
 import t from 'tap'
 import { until } from '#test/support/docker.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform } from '#test/support/swarm-platform.ts'
-import { startHttpClient } from '../clusters/http-client.ts'
-import { lostNothing, startWriter } from '../clusters/writer.ts'
+import { startLoadedCluster } from './loaded-cluster.ts'
 
 const seconds = (since: number) => ((performance.now() - since) / 1000).toFixed(1)
 
@@ -13,12 +13,9 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
   const platform = await startSwarmPlatform(t)
   const { hosts } = platform.lab
   const beginning = performance.now()
-  const created = await platform.call('POST', '/v1/tenants', { name: 'ada', plan: 'Enterprise', region: 'local' })
-  t.match(created, { status: 201, body: { isolation: 'cluster-per-tenant' } })
-  const id = String(created.body['tenant_id'])
-  const isReady = ({ status }: Record<string, unknown>) => status === 'ready'
-  const ready = await platform.until(id, isReady, 240)
-  t.comment(`ready after ${seconds(beginning)} s`)
+  const { id, writer, untilReady, finish } = await startLoadedCluster(t, platform, 'ada')
+  t.comment(`ready, with 20 rows, after ${seconds(beginning)} s`)
+  const ready = await untilReady()
   t.match(
     (ready['conditions'] as { type: string }[]).find(({ type }) => type === 'Spread'),
     { status: 'True', message: 'The services of the tenant are on 3 hosts.' },
@@ -27,8 +24,8 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
   const { body } = await platform.call('GET', '/v1/regions/local/hosts')
   const shown = body['hosts'] as { id: string; services: { tenant_id: string; service: string }[] }[]
   t.same(
-    shown.map(({ id }) => id),
-    hosts.map(({ id }) => `local.${id}`),
+    shown.map((host) => host.id),
+    hosts.map((host) => `local.${host.id}`),
   )
   const serviceHost = (service: string) =>
     shown.findIndex(({ services }) => services.some((one) => one.service === service))
@@ -36,70 +33,66 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
   t.not(serviceHost('runtime-1'), serviceHost('runtime-2'))
   t.not(serviceHost('router-1'), serviceHost('router-2'))
 
-  const primary = await platform.primaryOf(id)
-  const lost = serviceHost(primary)
-  const surviving = hosts.filter((_, at) => at !== lost)
-  const [lostHost, survivor] = [hosts[lost], surviving[0]]
-  if (lostHost === undefined || survivor === undefined) throw new Error('no hosts')
-  const url = new URL(String(created.body['database_url']))
-  url.hostname = survivor.address
-  const writer = startWriter(url.href)
-  t.teardown(() => writer.stop())
-  const key = String((created.body['keys'] as Record<string, unknown>)['secret_key'])
-  const client = await startHttpClient((method, path, body) =>
-    fetch(`${platform.gatewayUrl(survivor)}/t/ada${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${key}`,
-        'content-type': path.endsWith('bucket') ? 'application/json' : 'text/plain',
-      },
-      ...(body === undefined ? {} : { body }),
-    }),
-  )
-  await writer.acknowledged(20)
+  const use = (host: LabHost, verb: string) => platform.call('POST', `/v1/regions/local/hosts/${host.id}/${verb}`)
+  const isEmpty = async (host: LabHost) => (await platform.containersOf(host, id)).length === 0
+  const untilEmpty = (host: LabHost) => until(async () => ((await isEmpty(host)) ? true : undefined), 240)
+  const hostOfPrimary = async () => {
+    const member = await platform.primaryOf(id)
+    const names = await Promise.all(hosts.map((host) => platform.containersOf(host, id)))
+    return hosts[names.findIndex((own) => own.some((name) => name.includes(`-${member}-`)))] ?? hosts[0]
+  }
 
+  const drained = await hostOfPrimary()
+  const draining = performance.now()
+  writer.takeMaxPause()
+  t.match(await use(drained, 'drain'), { status: 200, body: { use: 'draining' } })
+  await untilEmpty(drained)
+  await platform.untilComplete(id)
+  const held = writer.takeMaxPause()
+  t.comment(`${drained.id} with the primary was empty after ${seconds(draining)} s, with a pause of ${held} ms`)
+  t.match(await use(drained, 'activate'), { status: 200, body: { use: 'active' } })
+
+  await until(async () => ((await isEmpty(drained)) ? undefined : true), 240)
+  await platform.untilComplete(id)
+  t.pass('a member returns to the host without one')
+
+  const primary = await platform.primaryOf(id)
+  const lostHost = await hostOfPrimary()
   const count = writer.count()
   const begun = performance.now()
   lostHost.kill()
   await writer.acknowledged(count + 20, 120)
-  t.comment(
-    `after the loss of ${lostHost.id} with the primary, 20 rows in ${seconds(begun)} s, a pause of ${writer.takeMaxPause()} ms`,
-  )
+  const pause = writer.takeMaxPause()
+  t.comment(`after the loss of ${lostHost.id} with the primary, 20 rows in ${seconds(begun)} s, a pause of ${pause} ms`)
   t.not(await platform.primaryOf(id), primary)
   await platform.untilHost(lostHost, ({ state }) => state === 'unreachable')
   t.match(await platform.call('GET', `/v1/tenants/${id}`), { status: 200 }, 'a control plane responds')
 
-  const use = (host: LabHost, verb: string) =>
-    platform.call('POST', `/v1/regions/local/hosts/${host.id}/${verb}`, undefined)
-  const servicesOn = (host: LabHost) => platform.containersOf(host, id)
-  t.match(await use(lostHost, 'lost'), { status: 200, body: { state: 'lost' } })
+  t.match(await use(lostHost, 'lost'), { status: 200, body: { use: 'lost' } })
   await platform.untilHost(lostHost, ({ services }) => (services as unknown[]).length === 0)
   await platform.untilComplete(id)
   t.comment(`complete again on the other hosts ${seconds(begun)} s after the loss`)
 
   await lostHost.start()
   await platform.untilHost(lostHost, ({ state }) => state === 'reachable')
-  await until(async () => ((await servicesOn(lostHost)).length === 0 ? true : undefined), 120)
+  await untilEmpty(lostHost)
   t.pass('what the returned host still ran was removed')
   await until(async () => ((await platform.volumesOf(lostHost, id)).length === 0 ? true : undefined), 120)
   t.pass('and its copies of the data')
-  t.match(await use(lostHost, 'activate'), { status: 200, body: { state: 'active' } })
+  t.match(await use(lostHost, 'activate'), { status: 200, body: { use: 'active' } })
 
-  const drained = surviving[1] ?? lostHost
-  const draining = performance.now()
-  t.match(await use(drained, 'drain'), { status: 200, body: { state: 'draining' } })
-  await until(async () => ((await servicesOn(drained)).length === 0 ? true : undefined), 240)
-  await platform.untilComplete(id)
-  t.comment(`${drained.id} was empty after ${seconds(draining)} s, with a pause of ${writer.takeMaxPause()} ms`)
-  t.not((await servicesOn(lostHost)).length, 0, 'the returned host is used')
-  await platform.until(id, isReady, 240)
-  const written = await writer.stop()
-  lostNothing(t, written)
-  const read = await client.stop()
-  t.comment(JSON.stringify({ ...read, wrong: read.wrong.length }))
+  await untilReady()
+  await finish(t)
+
+  t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`), { status: 202 })
+  await until(async () => ((await platform.call('GET', `/v1/tenants/${id}`)).status === 404 ? true : undefined), 180)
+  for (const host of hosts) {
+    t.ok(await isEmpty(host), `no container on ${host.id}`)
+    t.same(await platform.volumesOf(host, id), [], `no volume on ${host.id}`)
+  }
   t.same(
-    read.wrong,
+    (await platform.storedKeys()).filter((name) => name.includes(id)),
     [],
-    'each response was a success or asked for a later attempt, and each acknowledged file is there',
+    'no file',
   )
 })

@@ -1,4 +1,4 @@
-// `hosts` shows the hosts of the regions: whether they respond, and their free resources.
+// `hosts` shows the hosts of the regions: whether they respond, and their free resources. It empties a host, or gives one up.
 import { bodyOf, type Host } from '@tenantry/client'
 import type { Command } from 'commander'
 import { action, type Call } from '../call.ts'
@@ -13,8 +13,29 @@ export function addHostCommands(program: Command, terminal: Terminal): void {
     .description('show the hosts of the regions, with what is reserved and free')
     .action(action(terminal, list))
   hosts.command('list').description('list the hosts').action(action(terminal, list))
-  hosts.command('get <region>').description("show a region's host").action(action(terminal, get))
+  hosts
+    .command('get <host>')
+    .description('show one host: the ID of its region, or REGION.HOST in a region with several')
+    .action(action(terminal, get))
+  for (const { verb, description } of changes)
+    hosts
+      .command(`${verb} <region> <host>`)
+      .description(description)
+      .action(
+        action(terminal, async (call, id = '', host = '') => {
+          const client = await call.control()
+          const request = { params: { path: { id, host } }, body: null }
+          call.output.one(bodyOf(await client.POST(`/v1/regions/{id}/hosts/{host}/${verb}`, request)))
+        }),
+      )
 }
+
+/** The changes of a host of several. */
+const changes = [
+  { verb: 'drain', description: 'move the services of clusters away from a host of several' },
+  { verb: 'lost', description: 'give up a host that does not respond: its services are created on others' },
+  { verb: 'activate', description: 'use a host again' },
+] as const
 
 async function list(call: Call): Promise<void> {
   const { hosts } = bodyOf(await (await call.control()).GET('/v1/hosts'))
@@ -23,7 +44,7 @@ async function list(call: Call): Promise<void> {
     { title: 'ID', value: ({ id }) => id },
     { title: 'NAME', value: ({ name }) => name },
     { title: 'ENGINE', value: ({ engine }) => engine },
-    { title: 'STATE', value: ({ state }) => state },
+    { title: 'STATE', value: ({ state, use }) => (use === 'active' ? state : `${state}, ${use}`) },
     { title: 'TENANTS', value: ({ tenants }) => tenants.total },
     { title: 'CPU FREE', value: ({ cpu_millis: cpu }) => ofTotal(cores(cpu.free), cores(cpu.total)) },
     { title: 'MEMORY FREE', value: ({ memory_bytes: memory }) => ofTotal(bytes(memory.free), bytes(memory.total)) },
@@ -48,6 +69,7 @@ function formatHost(host: Host, now: number): string {
     name: host.name,
     engine: host.engine,
     state: host.state,
+    use: host.use,
     error: host.error,
     seen: age(host.last_seen_at, now),
     tenants: `${host.tenants.total}, ${host.tenants.dedicated} with services of their own`,

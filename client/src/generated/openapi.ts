@@ -912,7 +912,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             id: string;
-                            state: string;
+                            use: string;
                         };
                     };
                 };
@@ -961,7 +961,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             id: string;
-                            state: string;
+                            use: string;
                         };
                     };
                 };
@@ -1010,7 +1010,7 @@ export interface paths {
                     content: {
                         "application/json": {
                             id: string;
-                            state: string;
+                            use: string;
                         };
                     };
                 };

@@ -1,4 +1,4 @@
-// The host of a region: what it has, what tenants reserve, and what is really free, with the age of the measurement.
+// A host of a region: what it has, what tenants reserve, and what is really free, with the age of the measurement.
 import type { ComponentChildren } from 'preact'
 import type { Host } from '../api/types.ts'
 import { exactBytes, percentOf, shortBytes, wholeNumber } from '../format/numbers.ts'
@@ -7,7 +7,9 @@ import { Empty, Notice } from '../parts/feedback.tsx'
 
 const stateKinds = { reachable: 'good', unreachable: 'bad', unknown: 'quiet' } as const
 
-/** Shows the host of a region. */
+const useKinds = { active: 'good', draining: 'warn', lost: 'bad' } as const
+
+/** Shows a host of a region. */
 export function HostView({ host }: { host: Host }) {
   const { cpu_millis: cpu, memory_bytes: memory, disk_bytes: disk } = host
   return (
@@ -17,8 +19,9 @@ export function HostView({ host }: { host: Host }) {
           [
             'Host',
             <>
-              {host.name === null ? null : <code>{host.name}</code>}{' '}
+              {isOneOfSeveral(host) && <code>{host.id}</code>} {host.name === null ? null : <code>{host.name}</code>}{' '}
               <Badge text={host.state} kind={stateKinds[host.state]} />
+              {host.use !== 'active' && <Badge text={host.use} kind={useKinds[host.use]} />}
             </>,
           ],
           ['Measured', host.last_seen_at === null ? <span class="dim">never</span> : <Age at={host.last_seen_at} />],
@@ -61,6 +64,11 @@ export function HostView({ host }: { host: Host }) {
       )}
     </>
   )
+}
+
+/** Whether the region has several hosts. */
+function isOneOfSeveral({ id, region }: Host): boolean {
+  return id !== region
 }
 
 interface ResourceProps {

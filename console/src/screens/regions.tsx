@@ -59,7 +59,7 @@ export function RegionsScreen() {
                 {reason !== undefined && <p class="dim">{reason}</p>}
                 {hosts.error !== undefined && hosts.data === undefined && <ErrorBox error={hosts.error} />}
                 {hosts.data?.hosts
-                  .filter(({ id }) => id === region.id)
+                  .filter((host) => host.region === region.id)
                   .map((host) => (
                     <HostView key={host.id} host={host} />
                   ))}

@@ -12,6 +12,7 @@ const ReportedMember = Type.Object({
   lag: Type.Optional(Type.Union([Type.Number(), Type.String()])),
 })
 const Report = Type.Object({ members: Type.Array(ReportedMember) })
+type Reported = Static<typeof ReportedMember>
 
 /** A member of a cluster, as Patroni last recorded it. */
 export interface ClusterMember {
@@ -39,6 +40,8 @@ export interface ClusterState {
   notReplicating: readonly string[]
   /** Names of the replicas that can take over without losing a commit, the one with the smallest lag first. */
   candidates: readonly string[]
+  /** Names of the members for Patroni, by the names of their services; absent where they are the same. */
+  identities?: Readonly<Record<string, string>>
 }
 
 /** The state of a cluster of which no member responds. */
@@ -62,7 +65,14 @@ export function clusterState(body: string): ClusterState | undefined {
     return undefined
   }
   if (!Value.Check(Report, report)) return undefined
-  const members = clusterMembers.map((name) => memberOf(name, report))
+  const reported = clusterMembers.map((name) => reportedAs(name, report))
+  const members = clusterMembers.map((name, at) => memberOf(name, reported[at]))
+  const identities = Object.fromEntries(
+    clusterMembers.flatMap((name, at) => {
+      const identity = reported[at]?.name
+      return identity === undefined || identity === name ? [] : [[name, identity]]
+    }),
+  )
   const primary = members.find(({ role, state }) => role === 'primary' && state === 'running')
   const isFollowing = ({ role, state, timeline }: ClusterMember) =>
     role === 'replica' && state === 'streaming' && timeline === primary?.timeline
@@ -76,15 +86,25 @@ export function clusterState(body: string): ClusterState | undefined {
     candidates: confirming
       .toSorted((one, other) => (one.lagBytes ?? Infinity) - (other.lagBytes ?? Infinity))
       .map(({ name }) => name),
+    ...(Object.keys(identities).length === 0 ? {} : { identities }),
   }
+}
+
+/**
+ * Returns the report about a service's member. On several hosts, its name contains the host, and the former container of a service may
+ * be reported, too: then the one that serves more counts.
+ */
+function reportedAs(service: string, { members }: Static<typeof Report>): Reported | undefined {
+  const own = members.filter(({ name }) => name === service || name.startsWith(`${service}-`))
+  const rank = ({ role, state }: Reported) => (primaryRoles.includes(role) ? 0 : state === 'streaming' ? 1 : 2)
+  return own.toSorted((one, other) => rank(one) - rank(other))[0]
 }
 
 function absentMember(name: string): ClusterMember {
   return { name, role: 'absent', state: '', lagBytes: null, timeline: null, isSynchronous: false }
 }
 
-function memberOf(name: string, { members }: Static<typeof Report>): ClusterMember {
-  const reported = members.find((member) => member.name === name)
+function memberOf(name: string, reported: Reported | undefined): ClusterMember {
   if (reported === undefined) return absentMember(name)
   const { role, state, lag, timeline } = reported
   const isPrimary = primaryRoles.includes(role)

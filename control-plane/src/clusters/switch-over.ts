@@ -9,6 +9,8 @@ interface SwitchoverCall {
   /** The primary at present. Patroni rejects the call when it is another member. */
   from: string
   to: string
+  /** Names of the members for Patroni, where they differ from those of the services. */
+  identities?: Readonly<Record<string, string>> | undefined
   /** Password of the user of Patroni that may change the cluster. */
   password: string
 }
@@ -20,10 +22,11 @@ interface SwitchoverCall {
  */
 export async function switchOver(
   engine: Pick<Engine, 'exec'>,
-  { tenantId, from, to, password }: SwitchoverCall,
+  { tenantId, from, to, password, identities = {} }: SwitchoverCall,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const request = { path: '/switchover', body: { leader: from, candidate: to }, password } as const
+  const body = { leader: identities[from] ?? from, candidate: identities[to] ?? to }
+  const request = { path: '/switchover', body, password } as const
   let failure: unknown
   // The primary acts on a request that it receives itself without delay.
   for (const member of [from, ...clusterMembers.filter((name) => name !== from)]) {

@@ -2,6 +2,7 @@
 // nothing there.
 import { differences, EngineError, callEngine, repairOf } from '../engines/index.ts'
 import type { Drift, RepairableDifference } from './drift.ts'
+import { hasBegun } from '../reconcile/index.ts'
 import { statusSourceOf, type StatusDeps, type TenantStatusSource } from '../health/index.ts'
 import type { Tenant } from '../tenants/index.ts'
 
@@ -44,7 +45,7 @@ async function differencesOf(
 ): Promise<RepairableDifference[]> {
   if (statusSource?.engine === undefined) throw new EngineError('ENGINE_FAILED', "The tenant's region has no engine.")
   const { snapshot, region, engine } = statusSource
-  if (snapshot.images === undefined || snapshot.subnet === undefined) return [notBegun]
+  if (!hasBegun(snapshot, region)) return [notBegun]
   return callEngine(clock, async (signal) => {
     const [stack, host] = await Promise.all([region.stack(snapshot, signal), engine.observe(snapshot.id, signal)])
     return differences(stack, host).map((difference) => {

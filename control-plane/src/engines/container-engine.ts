@@ -20,6 +20,7 @@ import { guardedVolumes, planSteps, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
 import { EngineError } from './engine-error.ts'
 import type { Hosts } from './hosts.ts'
+import { memberName } from './member-name.ts'
 import { planRepair } from './repair-plan.ts'
 
 interface ContainerEngineOptions {
@@ -222,8 +223,8 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
     observe: (stackId, signal) =>
       hosts.observe({ installation, ...(stackId === undefined ? {} : { stack: stackId }) }, signal),
 
-    converge: (stack, signal, edge = () => undefined, held = new Set()) =>
-      applyPlan(stack, (observed) => planSteps(stack, observed, held), edge, signal),
+    converge: (stack, signal, edge = () => undefined, held = new Set(), areReplaced = false) =>
+      applyPlan(stack, (observed) => planSteps(stack, observed, held, areReplaced), edge, signal),
 
     repair: (stack, targets, signal, edge = () => undefined) =>
       applyPlan(stack, (observed) => planRepair(stack, observed, targets), edge, signal),
@@ -251,7 +252,7 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
       await settleAll(containers.map(({ name, host }) => hosts.at(host).removeContainer(name, owner(stackId), signal)))
       const detached = observed.networks.flatMap(({ name, members }) =>
         attachedContainers
-          .filter(({ container }) => members.includes(container))
+          .filter((attached) => members.includes(memberName(attached)))
           .map(({ container, host }) => ({ network: name, container, host })),
       )
       await settleAll(

@@ -64,7 +64,7 @@ export interface ObservedNetwork {
   labels: Labels
   subnet: string
   internal: boolean
-  /** Names of the containers on it, running or not, as far as the host reports them. */
+  /** Names of the containers on it, running or not, as far as the hosts report them; `memberName` makes them. */
   members: readonly string[]
 }
 

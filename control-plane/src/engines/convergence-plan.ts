@@ -13,6 +13,7 @@ import {
 import { type LimitChanges, restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { EngineError } from './engine-error.ts'
 import { returnedContainers, staleCopies, withoutReturned } from './moved-services.ts'
+import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
 
 /**
@@ -45,16 +46,17 @@ const none: ReadonlySet<string> = new Set()
 /**
  * Returns the steps that can be taken now; none if everything is as specified.
  * @param held names of services whose containers and volumes stay as they are
+ * @param areReplaced whether containers and volumes on former hosts of services are removed, because others have their data
  * @throws EngineError VOLUME_MISSING
  */
-export function planSteps(specified: Stack, observed: ObservedHost, held = none): Step[] {
+export function planSteps(specified: Stack, observed: ObservedHost, held = none, areReplaced = false): Step[] {
   const stack = reachablePart(specified, observed)
   const returned = returnedContainers(stack, observed)
   const host = withoutReturned(stack, observed)
   rejectMissing(stack, stack.volumes, host)
   const services = new Set(specified.services.map(({ name }) => name))
   const unknown = host.containers.filter(({ labels }) => !services.has(labels.service ?? ''))
-  const steps: Step[] = [...unknown, ...returned].map(({ name }) => ({
+  const steps: Step[] = [...unknown, ...(areReplaced ? returned : [])].map(({ name }) => ({
     do: 'remove-container',
     container: name,
     seconds: 10,
@@ -70,9 +72,10 @@ export function planSteps(specified: Stack, observed: ObservedHost, held = none)
   if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
   else
     for (const service of stack.services) if (!held.has(service.name)) steps.push(...serviceSteps(stack, service, host))
-  // Containers that are held, or of a stopped stack, stay as they are and may need their secrets.
-  if (steps.length === 0 && stack.state === 'running' && held.size === 0) {
-    const copies = staleCopies(stack, host).map(({ name, host: id }): Step => ({
+  // Containers that are held, on a former host, or of a stopped stack, stay as they are and may need their secrets.
+  const areFree = areReplaced || returned.length === 0
+  if (steps.length === 0 && stack.state === 'running' && held.size === 0 && areFree) {
+    const copies = (areReplaced ? staleCopies(stack, host) : []).map(({ name, host: id }): Step => ({
       do: 'remove-volume',
       volume: name,
       ...(id === undefined ? {} : { host: id }),
@@ -137,7 +140,7 @@ export function networkSteps(stack: Stack, network: Stack['networks'][number], h
   if (observed.subnet !== network.subnet || observed.internal !== network.internal)
     return [{ do: 'replace-network', network: network.name }]
   return network.attachedContainers
-    .filter(({ container }) => !observed.members.includes(container))
+    .filter((attached) => !observed.members.includes(memberName(attached)))
     .map((attached) => ({ do: 'attach-container', network: network.name, attached }))
 }
 

@@ -11,6 +11,7 @@ import {
 } from '../stacks/index.ts'
 import { restartPolicy, type ObservedContainer, type ObservedHost } from './container-host.ts'
 import { hasVolume, strayNetworks } from './convergence-plan.ts'
+import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
 
 export type DriftValue = string | number | boolean | null
@@ -60,10 +61,10 @@ function networkDifferences(stack: Stack, network: Network, host: ObservedHost):
   const component = `network/${network.name}`
   const observed = host.networks.find(({ name }) => name === networkName(stack.id, network.name))
   if (observed === undefined) return presence(component, true, false)
-  const attachedContainers = network.attachedContainers.map(({ container, alias }): Field => [
-    `attached container ${alias}`,
+  const attachedContainers = network.attachedContainers.map((attached): Field => [
+    `attached container ${attached.alias}`,
     'attached',
-    observed.members.includes(container) ? 'attached' : 'detached',
+    observed.members.includes(memberName(attached)) ? 'attached' : 'detached',
   ])
   return differing(component, [
     ['subnet', network.subnet, observed.subnet],

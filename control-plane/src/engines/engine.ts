@@ -44,13 +44,15 @@ export interface Engine {
   observe(stackId: string | undefined, signal: AbortSignal): Promise<ObservedHost>
   /**
    * Makes what exists equal to the stack. It may be called again after an interruption at any point. `edge` is called
-   * before and after each round of steps. The containers and volumes of `held` services stay as they are.
+   * before and after each round of steps. The containers and volumes of `held` services stay as they are. Those on former hosts of
+   * services are removed only if `areReplaced`.
    */
   converge(
     stack: Stack,
     signal: AbortSignal,
     edge?: (side: 'before' | 'after') => void | Promise<void>,
     held?: ReadonlySet<string>,
+    areReplaced?: boolean,
   ): Promise<void>
   /**
    * Makes the targets equal to the stack, and leaves every other difference as it is. It may be called again after an
@@ -127,7 +129,10 @@ export function planIsolationsOf({ engine, docker }: IsolatingRegion): readonly 
   return isolationsOf({ engine, docker })
 }
 
-/** Whether the engine of a region has what backups of tenants with services of their own need: Postgres' own programs. */
+/**
+ * Whether a region can back up tenants with services of their own. That needs Postgres' own programs, and services that are started
+ * next to a tenant's volumes, which no host is chosen for yet in a region with several.
+ */
 export function canBackUpServices({ engine }: Pick<IsolatingRegion, 'engine'>): boolean {
-  return engine !== 'process'
+  return engine === 'docker'
 }

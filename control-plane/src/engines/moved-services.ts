@@ -24,7 +24,7 @@ export function returnedContainers(stack: Stack, host: ObservedHost): ObservedCo
 
 /**
  * Returns the copies of volumes on hosts where they are not used any more. A volume that must exist has no copies, and one that is not
- * used on its own host yet keeps them.
+ * used on its own host yet keeps them. Whether its data was copied is not known here.
  */
 export function staleCopies(stack: Stack, host: ObservedHost): ObservedVolume[] {
   return stack.volumes
@@ -43,4 +43,9 @@ export function withoutReturned(stack: Stack, host: ObservedHost): ObservedHost 
   return returned.size === 0
     ? host
     : { ...host, containers: host.containers.filter((container) => !returned.has(container)) }
+}
+
+/** Whether anything remains of services on their former hosts. */
+export function hasFormer(stack: Stack, host: ObservedHost): boolean {
+  return returnedContainers(stack, host).length > 0 || staleCopies(stack, host).length > 0
 }

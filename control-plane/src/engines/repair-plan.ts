@@ -14,6 +14,7 @@ import {
   volumeSteps,
 } from './convergence-plan.ts'
 import { type Difference, differences, shownContainer } from './drift.ts'
+import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
 
 /** A field of a component to repair; null: the whole component. */
@@ -185,7 +186,9 @@ function networkTargetSteps(
   // A repair of its subnet is always one of the whole network.
   if (is('subnet')) return networkSteps(stack, network, host)
   return network.attachedContainers
-    .filter(({ container, alias }) => is(`attached container ${alias}`) && !observed.members.includes(container))
+    .filter(
+      (attached) => is(`attached container ${attached.alias}`) && !observed.members.includes(memberName(attached)),
+    )
     .map((attached) => ({ do: 'attach-container', network: network.name, attached }))
 }
 

@@ -41,7 +41,8 @@ export function measureHosts({
       return error instanceof EngineError ? error.message : 'The host could not be measured.'
     })
     await store.record(region.config.id, hostId, outcome, epoch)
-    if (hostId !== '') await noteState(region, hostId, typeof outcome === 'string', epoch)
+    // A host that responds with an error is there.
+    if (hostId !== '') await noteState(region, hostId, region.engine?.isDown(hostId) === true, epoch)
     return Math.max(intervalMilliseconds, restFactor * (clock.now().getTime() - begin))
   }
   /** The times since which hosts have not responded, by region and host. */

@@ -45,10 +45,8 @@ export async function measureHost(
 ): Promise<Measurement> {
   const { engine, config } = region
   const isThere = ({ host = '' }: { host?: string }) => host === hostId
-  const [info, observed] = await Promise.all([
-    engine?.info(signal, hostId === '' ? undefined : hostId),
-    engine?.observe(undefined, signal),
-  ])
+  const info = await engine?.info(signal, hostId === '' ? undefined : hostId)
+  const observed = await engine?.observe(undefined, signal)
   const containers = (observed?.containers ?? []).filter(isThere)
   const services = containers.filter(({ labels }) => labels.stack === region.stackId)
   const kernel =

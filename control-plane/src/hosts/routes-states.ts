@@ -53,7 +53,7 @@ export function addHostStateRoutes(app: Api, { regions, placements, record }: Ho
           params: Type.Object({ id: Type.String(), host: Type.String() }),
           querystring: NoQuery,
           body: NoBody,
-          response: { 200: Type.Object({ id: Type.String(), state: Type.String() }) },
+          response: { 200: Type.Object({ id: Type.String(), use: Type.String() }) },
         },
       },
       async (request) => {
@@ -65,7 +65,7 @@ export function addHostStateRoutes(app: Api, { regions, placements, record }: Ho
         if (!hosts.some((one) => one.id === host))
           throw new ControlError('HOST_NOT_FOUND', `The region has no host "${host.slice(0, 100)}" of several.`)
         await record(actor, (write) => placements.setState(id, host, state, write))
-        return { id: `${id}.${host}`, state }
+        return { id: `${id}.${host}`, use: state }
       },
     )
 }

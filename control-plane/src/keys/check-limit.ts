@@ -61,7 +61,9 @@ export async function checkLimit(
         throw new ControlError('ROLLOUT_NOT_FOUND', 'There is no such rollout.')
       return
     case 'region':
-      if (id !== limit.region) throw new ControlError('NOT_FOUND', `There is no region "${id.slice(0, 100)}".`)
+      // The ID of a host begins with that of its region.
+      if (id.split('.')[0] !== limit.region)
+        throw new ControlError('NOT_FOUND', `There is no region "${id.slice(0, 100)}".`)
   }
 }
 

@@ -58,6 +58,21 @@ export function chooseHosts(
   return chosen
 }
 
+/**
+ * Returns the services of a placement that share their host with another one of their kind although a host without one can receive it. The
+ * last one of each host should move.
+ * @param hosts IDs of the hosts that receive services
+ */
+export function crowded(placement: Placement, hosts: readonly string[]): string[] {
+  const services = Object.keys(placement).sort()
+  return services.filter((service) => {
+    const others = services.filter((other) => other !== service && kindOf(other) === kindOf(service))
+    const isLast = others.some((other) => other < service && placement[other] === placement[service])
+    const isFree = hosts.some((host) => ![service, ...others].some((one) => placement[one] === host))
+    return isLast && isFree
+  })
+}
+
 function allOnOne(
   open: readonly ServiceNeed[],
   hosts: readonly HostCapacity[],

@@ -1,4 +1,4 @@
 // The exports of `placement/` that other modules may import.
-export { chooseHosts, kindOf, type HostCapacity, type ServiceNeed } from './choose-hosts.ts'
+export { chooseHosts, crowded, kindOf, type HostCapacity, type ServiceNeed } from './choose-hosts.ts'
 export type { HostState } from './host-state.ts'
 export { createPlacementStore, type PlacementStore } from './store.ts'

@@ -1,4 +1,5 @@
 // The hosts of tenants' services in the control database, with the memory that they reserve there.
+import PQueue from 'p-queue'
 import type { Database } from '../platform/database.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import type { Placement } from '../stacks/index.ts'
@@ -11,14 +12,19 @@ export type PlacementStore = ReturnType<typeof createPlacementStore>
 
 /** Creates the store of placements, on the control database. */
 export function createPlacementStore(database: Database) {
+  const turns = new PQueue({ concurrency: 1 })
+
   return {
+    /** Runs works one after the other, so that each sees what the one before has reserved. */
+    inTurn: <T>(work: () => Promise<T>): Promise<T> => turns.add(work),
+
     /** Returns the states of the hosts that receive no services. */
     async states(regionId: string): Promise<ReadonlyMap<string, HostState>> {
       const rows = await database.hostState.findMany({ where: { regionId } })
       return new Map(rows.map(({ hostId, state }) => [hostId, state === 'lost' ? 'lost' : 'draining']))
     },
 
-    /** Sets the state of a host on request, and wakes the tenants with services there. */
+    /** Sets the state of a host on request, and wakes the tenants with services there, or all that could use an active one. */
     async setState(
       regionId: string,
       hostId: string,
@@ -35,7 +41,7 @@ export function createPlacementStore(database: Database) {
         insert into changes (kind, tenant_id, transaction_id)
           select distinct 'wanted', p.tenant_id, pg_current_xact_id()::text::bigint
           from placements p join tenants t on t.id = p.tenant_id
-          where t.region_id = ${regionId} and p.host_id = ${hostId}`
+          where t.region_id = ${regionId} and (p.host_id = ${hostId} or ${state === 'active'})`
       audit({ action: 'host.state', target: hostId, detail: { region: regionId, state } })
     },
 

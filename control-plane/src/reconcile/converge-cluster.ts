@@ -1,6 +1,6 @@
 // Converges the services of a cluster: what does not run at once, and what runs one by one, while the cluster serves.
 import { planCluster, servicesToChange, type ClusterState } from '../clusters/index.ts'
-import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
+import { type Engine, EngineError, hasFormer, isUnreachable } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Stack } from '../stacks/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
@@ -38,7 +38,8 @@ export async function convergeCluster(
   for (;;) {
     const host = await engine.observe(stack.id, signal)
     if (servicesToChange(stack, host).length === 0) {
-      await engine.converge(stack, signal, edge)
+      const state = hasFormer(stack, host) ? await readState(region, snapshot, signal) : undefined
+      await engine.converge(stack, signal, edge, undefined, state !== undefined && isComplete(state))
       return true
     }
     if (changes > 0 && now() - begin >= runMilliseconds) return false
@@ -64,6 +65,11 @@ export async function convergeCluster(
       await clock.sleep(pollMilliseconds, signal)
     }
   }
+}
+
+/** Whether all members have the data, so that no copy of it on a former host is needed. */
+function isComplete({ hasQuorum, notReplicating }: ClusterState): boolean {
+  return hasQuorum && notReplicating.length === 0
 }
 
 /** Reads a cluster's state; undefined if no member responds. */

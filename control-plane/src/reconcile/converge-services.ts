@@ -1,8 +1,8 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
-import { chooseHosts, type HostState } from '../placement/index.ts'
+import { chooseHosts, crowded, type HostState } from '../placement/index.ts'
 import { clusterMembers, type Placement } from '../stacks/index.ts'
-import type { ConditionState } from './conditions.ts'
+import { failedBy, type ConditionState } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
@@ -44,9 +44,9 @@ async function allocate(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   return assignHosts({ ...snapshot, images, subnet }, run, signal)
 }
 
-/** Returns the placement without the services on hosts that receive none. */
-function without(placement: Placement, states: ReadonlyMap<string, HostState>): Placement {
-  return Object.fromEntries(Object.entries(placement).filter(([, host]) => !states.has(host)))
+/** Returns the placement without the services on hosts that receive none, or that the region has no more. */
+function without(placement: Placement, states: ReadonlyMap<string, HostState>, hosts: readonly string[]): Placement {
+  return Object.fromEntries(Object.entries(placement).filter(([, host]) => hosts.includes(host) && !states.has(host)))
 }
 
 /**
@@ -59,17 +59,30 @@ async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSig
   if (!region.spansHosts) return snapshot
   const [needs, states] = await Promise.all([region.needs(snapshot, signal), placements.states(snapshot.regionId)])
   // The data of a single database is on its host. Members of a cluster copy theirs.
-  const fixed = hasCluster(snapshot) ? without(snapshot.placement, states) : snapshot.placement
-  if (needs.every(({ service }) => fixed[service] !== undefined)) return snapshot
-  const capacities = await region.capacities(await placements.reserved(snapshot.regionId), signal)
-  const hosts = capacities.filter(({ id }) => !states.has(id))
-  const chosen = chooseHosts(needs, hosts, fixed, !hasCluster(snapshot))
-  if (chosen === undefined)
-    throw new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
-  await failpoint('allocate.chosen')
-  const placement = await placements.assign(snapshot.id, needs, chosen, epoch)
-  await failpoint('allocate.placed')
-  return { ...snapshot, placement }
+  const fixed = hasCluster(snapshot)
+    ? without(snapshot.placement, states, region.engine?.hostIds ?? [])
+    : snapshot.placement
+  const reserved = needs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
+  const areAllIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
+  const isCrowded = hasCluster(snapshot) && crowded(fixed, region.engine?.hostIds ?? []).length > 0
+  if (areAllIn(fixed) && reserved === snapshot.reservedBytes && !isCrowded) return snapshot
+  // What one tenant gets is reserved before the next one chooses.
+  return placements.inTurn(async () => {
+    const capacities = await region.capacities(await placements.reserved(snapshot.regionId), signal)
+    const hosts = capacities.filter(({ id }) => !states.has(id))
+    const ids = hosts.map(({ id }) => id)
+    const moving = isCrowded ? crowded(fixed, ids) : []
+    const staying = Object.fromEntries(Object.entries(fixed).filter(([service]) => !moving.includes(service)))
+    const chosen = chooseHosts(needs, hosts, staying, !hasCluster(snapshot))
+    // Services that should leave a host stay there, and are repaired there, until another one has enough memory.
+    if (chosen === undefined && areAllIn(snapshot.placement)) return snapshot
+    if (chosen === undefined)
+      throw new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
+    await failpoint('allocate.chosen')
+    const placement = await placements.assign(snapshot.id, needs, chosen, epoch)
+    await failpoint('allocate.placed')
+    return { ...snapshot, placement, reservedBytes: reserved }
+  })
 }
 
 /** Replaces images that only the lost host had, as a restored control database names them. */
@@ -96,7 +109,7 @@ function exhausted({ subnets }: Region): EngineError {
  */
 export async function convergeServices(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<boolean> {
   if (!isDedicated(snapshot)) return true
-  if (run.region.spansHosts) run.observations.note('Spread', spreadOf(snapshot))
+  if (run.region.spansHosts) observeHosts(snapshot, run)
   return run.observations.observe('Services', () => converge(snapshot, run, signal))
 }
 
@@ -128,12 +141,31 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   return isConverged
 }
 
-/** Describes on how many hosts a tenant's services are. A database that is a single one is always on one. */
-function spreadOf(snapshot: Snapshot): ConditionState {
-  const hosts = new Set(Object.values(snapshot.placement)).size
-  const wanted = hasCluster(snapshot) ? clusterMembers.length : 1
-  const members = new Set(clusterMembers.flatMap((member) => snapshot.placement[member] ?? [])).size
+/**
+ * Observes on how many hosts a tenant's services are, and whether they respond.
+ * @throws EngineError HOST_UNREACHABLE for a single database, which cannot run on another host
+ */
+function observeHosts(snapshot: Snapshot, { region, observations }: ServiceRun): void {
+  const hosts = [...new Set(Object.values(snapshot.placement))].sort()
+  const silent = hosts.filter((host) => region.engine?.isDown(host) === true)
+  observations.note('Spread', spreadOf(snapshot, hosts.length, silent))
+  const [host] = silent
+  if (host === undefined || hasCluster(snapshot)) return
+  const error = new EngineError('HOST_UNREACHABLE', `The host "${host}" with the tenant's database does not respond.`)
+  observations.note('Services', failedBy(error))
+  throw error
+}
+
+function spreadOf({ isolation, placement }: Snapshot, hosts: number, silent: readonly string[]): ConditionState {
+  const members = new Set(clusterMembers.flatMap((member) => placement[member] ?? [])).size
   const message = `The services of the tenant are on ${hosts} ${hosts === 1 ? 'host' : 'hosts'}.`
-  const isSpread = wanted === 1 || members === wanted
-  return { status: isSpread ? 'True' : 'False', reason: isSpread ? 'Observed' : 'FewHosts', message }
+  const fails = (reason: string, why: string): ConditionState => ({
+    status: 'False',
+    reason,
+    message: `${message}${why}`,
+  })
+  if (silent.length > 0) return fails('HostUnreachable', ` These do not respond: ${silent.join(', ')}.`)
+  if (hasCluster({ isolation }) && members < clusterMembers.length)
+    return fails('FewHosts', ' Two members of the cluster are on one host.')
+  return { status: 'True', reason: 'Observed', message }
 }

@@ -13,7 +13,7 @@ export {
   type RegionProbe,
   type StorageProbe,
 } from './region-probe.ts'
-export { createRegion, hasCluster, isDedicated, type Region, type RegionOptions } from './region.ts'
+export { createRegion, hasBegun, hasCluster, isDedicated, type Region, type RegionOptions } from './region.ts'
 export { startServices } from './start-services.ts'
 export { createReconcileStore } from './store.ts'
 export { createRegionEvents } from './store-region-events.ts'

@@ -104,13 +104,12 @@ function stacksOfUnlabelled(host: ObservedHost): string[] {
   return [...new Set(named)].filter((stack) => !labelled.has(stack))
 }
 
-/** Returns the objects of one stack on a host. */
-export function partOf(
-  { containers, networks, volumes, unlabelledVolumes }: ObservedHost,
-  stack: string,
-): ObservedHost {
+/** Returns the part of an observation that is about one stack. */
+export function partOf(host: ObservedHost, stack: string): ObservedHost {
+  const { containers, networks, volumes, unlabelledVolumes } = host
   const ofStack = ({ labels }: { labels: { stack: string } }) => labels.stack === stack
   return {
+    ...host,
     containers: containers.filter(ofStack),
     networks: networks.filter(ofStack),
     volumes: volumes.filter(ofStack),

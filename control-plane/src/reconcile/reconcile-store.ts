@@ -47,6 +47,8 @@ export interface Snapshot {
   subnet: number | undefined
   /** Hosts of its services, in a region with several hosts. */
   placement: Placement
+  /** Memory that its services reserve on their hosts. */
+  reservedBytes: number
   /** Whether the password of `database_url` in the home is not the stored one yet. */
   databasePasswordDue: boolean
   /** Whether the services' logins may still have older passwords than the newest, which are stored until then. */

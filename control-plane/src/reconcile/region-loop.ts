@@ -1,7 +1,7 @@
 // The work for a region in addition to its tenants: its own stack, its engine's events, and sweeps of everything.
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
-import { planSteps, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
+import { hasFormer, planSteps, reachablePart, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
 import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
@@ -70,7 +70,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     }
     const own = partOf(host, ownStack)
-    const lost = lostVolumes(stack, own)
+    const lost = lostVolumes(reachablePart(stack, own), own)
     if (lost.length > 0)
       reportFailure(
         new EngineError('VOLUME_MISSING', `Volumes of the region that held data are gone: ${lost.join(', ')}.`),
@@ -90,8 +90,9 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     const tenants = await store.settledDedicated(region.config.id)
     const differs = async (tenant: Snapshot) => {
       if (!isDedicated(tenant)) return false
-      const steps = differsFrom(await region.stack(tenant, signal), partOf(host, tenant.id))
-      if (steps || tenant.conditions.some(({ type }) => type === 'Drift')) return true
+      const [stack, own] = [await region.stack(tenant, signal), partOf(host, tenant.id)]
+      if (differsFrom(stack, own) || hasFormer(stack, own) || tenant.conditions.some(({ type }) => type === 'Drift'))
+        return true
       return !(await isClusterComplete(tenant, region, clock, signal))
     }
     const ids = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))

@@ -75,6 +75,14 @@ export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean
   return isolation !== 'schema-per-tenant'
 }
 
+/** Whether everything was allocated that a tenant's own services need, so that some may exist. */
+export function hasBegun(
+  { images, subnet, placement }: Pick<Snapshot, 'images' | 'subnet' | 'placement'>,
+  { spansHosts }: Pick<Region, 'spansHosts'>,
+): boolean {
+  return images !== undefined && subnet !== undefined && (!spansHosts || Object.keys(placement).length > 0)
+}
+
 /** Whether a tenant has a cluster of its own. */
 export function hasCluster({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
   return isolation === 'cluster-per-tenant'
@@ -209,6 +217,7 @@ export function createRegion({
       isArchived: tenant.isArchived,
       images,
       subnet: cidr,
+      placement: tenant.placement,
     }
     const areProcesses = processes !== undefined
     const environment = { gateways, internalToken, docker, cluster, areProcesses }
@@ -320,8 +329,11 @@ export function createRegion({
 
     readyRouters: (tenantId, signal) => readyRouters(requireEngine(), tenantId, signal),
 
-    switchOver: (tenantId, from, to, signal) =>
-      switchOver(requireEngine(), { ...patroniOf(tenantId), from, to }, signalFor(switchoverMilliseconds, signal)),
+    async switchOver(tenantId, from, to, signal) {
+      const bounded = signalFor(switchoverMilliseconds, signal)
+      const identities = spansHosts ? (await readCluster(requireEngine(), tenantId, bounded)).identities : undefined
+      return switchOver(requireEngine(), { ...patroniOf(tenantId), from, to, identities }, bounded)
+    },
 
     copyAgain: (tenantId, member, signal) =>
       copyAgain(requireEngine(), { ...patroniOf(tenantId), member }, signalFor(execMilliseconds, signal)),

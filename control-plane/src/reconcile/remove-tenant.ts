@@ -1,10 +1,11 @@
 // Removes a deleted tenant: ends its route, retains its data for a while, then removes everything of it.
+import { EngineError } from '../engines/index.ts'
 import { convergeServices } from './converge-services.ts'
 import { observeMilliseconds } from './observe-tenant.ts'
 import { recordRetained } from './record-outcome.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
-import { isDedicated } from './region.ts'
+import { hasBegun, hasCluster, isDedicated } from './region.ts'
 import { untilEvery } from './region-probe.ts'
 
 export async function removeTenant(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<Outcome> {
@@ -24,7 +25,7 @@ export async function removeTenant(snapshot: Snapshot, run: Reconciliation, sign
   if (!isDedicated(snapshot)) await region.home(snapshot).setSqlLogin(snapshot.id, false)
   const due = snapshot.purgeAfter ?? clock.now()
   if (due > clock.now()) {
-    if (snapshot.images !== undefined && snapshot.subnet !== undefined) await convergeServices(snapshot, run, signal)
+    if (hasBegun(snapshot, region)) await convergeServices(snapshot, run, signal)
     const message = `The data is retained until ${due.toISOString()}.`
     observations.note('Route', { status: 'False', reason: 'Deleted', message })
     await recordRetained(snapshot, run)
@@ -71,13 +72,28 @@ async function purgeShared(
 }
 
 /** Removes the tenant's containers, network and volumes, which hold everything of its own. */
-async function purgeServices(
-  snapshot: Snapshot,
-  { region, failpoint }: Reconciliation,
-  signal: AbortSignal,
-): Promise<void> {
+async function purgeServices(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<void> {
+  const { region, probe, failpoint } = run
   await failpoint('purge.unpublished')
-  await region.engine?.remove(snapshot.id, signal, () => failpoint('purge.step-after'))
+  try {
+    await region.engine?.remove(snapshot.id, signal, () => failpoint('purge.step-after'))
+  } catch (error) {
+    if (!(await isOnLostHosts(error, snapshot, run))) throw error
+  }
   await region.closeCluster(snapshot, signal)
+  if (region.spansHosts && hasCluster(snapshot)) {
+    // Its files are in the bucket of the runtimes that tenants share.
+    const [url] = region.runtimeUrls({ id: snapshot.id, isolation: 'schema-per-tenant' })
+    if (url !== undefined) await probe.removeData(url, snapshot.id, signal)
+  }
   await failpoint('purge.services-removed')
+}
+
+/** Whether all that may remain of a tenant is on hosts that are lost. The sweeper of orphans removes it when one returns. */
+async function isOnLostHosts(error: unknown, snapshot: Snapshot, { store, region }: Reconciliation): Promise<boolean> {
+  if (!(error instanceof EngineError) || error.code !== 'HOST_UNREACHABLE') return false
+  const states = await store.placements.states(snapshot.regionId)
+  const own = new Set(Object.values(snapshot.placement))
+  const down = (region.engine?.hostIds ?? []).filter((id) => region.engine?.isDown(id) === true)
+  return down.length > 0 && down.filter((id) => own.has(id)).every((id) => states.get(id) === 'lost')
 }

@@ -45,6 +45,7 @@ export function snapshotReader(seal: Seal, now: () => Date) {
       ...(Value.Check(MovingServices, row.movingServices) ? { moving: row.movingServices } : {}),
       subnet,
       placement: Object.fromEntries(row.placements.map(({ service, hostId }) => [service, hostId])),
+      reservedBytes: row.placements.reduce((sum, { memoryBytes }) => sum + Number(memoryBytes), 0),
       databasePasswordDue: row.databasePasswordDue,
       servicePasswordsDue: row.servicePasswordsDue,
       secrets: texts,

@@ -1,6 +1,6 @@
 // Reconciles one tenant. It computes the work from a fresh snapshot each time, so that the next run repairs any interruption.
 import type { RoutePhase } from '@tenantry/contract'
-import { planSteps } from '../engines/index.ts'
+import { hasFormer, planSteps } from '../engines/index.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { allocateServices } from './converge-services.ts'
 import { haltTenant } from './halt-tenant.ts'
@@ -8,7 +8,7 @@ import { isClusterComplete } from './observe-cluster.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { reachedStatus } from './record-outcome.ts'
-import { isDedicated } from './region.ts'
+import { hasCluster, isDedicated } from './region.ts'
 import { removeTenant } from './remove-tenant.ts'
 import { repairDrift } from './repair-drift.ts'
 import { isRecorded, observeOnly, type StatusSource } from './report-observed.ts'
@@ -36,7 +36,7 @@ export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, s
   if (snapshot.isHeld && snapshot.desired !== 'deleted')
     return { again: new Date(clock.now().getTime() + heldMilliseconds), repaired: false }
   const busy = AbortSignal.any([signal, clock.timeout(runMilliseconds)])
-  if (isUnchanged(snapshot, run)) {
+  if (isUnchanged(snapshot, run) && !(await mustMove(snapshot, run))) {
     if (snapshot.driftPolicy !== 'repair') return report(snapshot, run, busy)
     if (wasReached(snapshot) && !(await hasDrifted(snapshot, run, busy)))
       return { again: snapshot.nextExpiry, repaired: false }
@@ -83,6 +83,13 @@ function isUnchanged(snapshot: Snapshot, { homeVersion }: Reconciliation): boole
   return isCurrent && isDedicated(snapshot)
 }
 
+/** Whether services of a cluster are on a host that they leave. An operator has requested that, so no drift policy prevents it. */
+async function mustMove(snapshot: Snapshot, { store, region }: Reconciliation): Promise<boolean> {
+  if (!region.spansHosts || !hasCluster(snapshot)) return false
+  const states = await store.placements.states(snapshot.regionId)
+  return Object.values(snapshot.placement).some((host) => states.has(host))
+}
+
 /** Conditions whose failures the reconciler cannot end: a full disk, a failed proof of a backup, a spending limit. */
 const workOfOthers: readonly Condition['type'][] = ['Disk', 'Backup', 'Spending']
 
@@ -98,7 +105,8 @@ async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: Abort
   const steps = await run.observations.observeFailure('Services', async () =>
     planSteps(statusSource.stack, statusSource.host),
   )
-  return steps.length > 0 || !(await isClusterComplete(snapshot, run.region, run.clock, signal))
+  const isUntidy = steps.length > 0 || hasFormer(statusSource.stack, statusSource.host)
+  return isUntidy || !(await isClusterComplete(snapshot, run.region, run.clock, signal))
 }
 
 /** Records the observations, whatever the policy leaves unchanged. */

@@ -183,6 +183,8 @@ function swarmRegion({ swarm, ...region }: Static<typeof SwarmRegion>, at: numbe
   if (new Set(ids).size !== ids.length) fail('hosts', 'two hosts have the same ID')
   const unknown = swarm.control_containers.find(({ host }) => !ids.includes(host))
   if (unknown !== undefined) fail('control_containers', `there is no host "${unknown.host}"`)
+  if (swarm.storage !== undefined && (swarm.storage.backend !== 's3' || swarm.storage.fallback !== undefined))
+    fail('storage', 'runtimes on several hosts have no volume in common. "backend" must be "s3", without a "fallback"')
   const publicHost = `${new URL(region.gateway_url).hostname}:${swarm.gateway.postgres_port}`
   const config = { ...region, database_host: region.database_host ?? publicHost, docker: swarm }
   return containerRegion(config, at, masterKey)

@@ -2,6 +2,7 @@
 import { memberArchiveSettings } from './archive-settings.ts'
 import { derivedPassword, etcdName, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { etcdPasswordPurpose, patroniConfiguration, patroniPort } from './patroni-settings.ts'
+import type { Placement } from './placed.ts'
 import { SecretText } from './secret-text.ts'
 import type { AttachedContainer, HealthCheck, OtherContainer, Resources, Service, Stack } from './stack.ts'
 import { postgresUser } from './tenant-services.ts'
@@ -46,6 +47,8 @@ interface ClusterInput {
   hasHome: boolean
   isArchived: boolean
   runtimes: readonly Service[]
+  /** Hosts of the services, in a region with several. */
+  placement: Placement
 }
 
 /**
@@ -76,11 +79,20 @@ export function clusterStack(input: ClusterInput): Stack {
   }
 }
 
+/**
+ * Returns the name of a member for Patroni. It contains the host, because the former container of a member may still run on a host that
+ * does not respond, and Patroni takes two members of one name for one, also as the primary.
+ */
+function memberIdentity(service: string, host: string | undefined): string {
+  return host === undefined ? service : `${service}-${host}`
+}
+
 function memberService(
-  { id, image, resources, restarts, isArchived, region: { etcd } }: ClusterInput,
+  { id, image, resources, restarts, isArchived, region: { etcd }, placement }: ClusterInput,
   member: (typeof memberNumbers)[number],
 ): Service {
   const name = `postgres-${member}`
+  const identity = memberIdentity(name, placement[name])
   return {
     name,
     image,
@@ -90,7 +102,7 @@ function memberService(
       'patroni.yml': new SecretText(
         patroniConfiguration({
           tenantId: id,
-          member: name,
+          member: identity,
           etcd,
           ownParameters: isArchived ? memberArchiveSettings : {},
         }),
@@ -99,7 +111,7 @@ function memberService(
     },
     volumes: { [`data-${member}`]: '/var/lib/postgresql' },
     scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },
-    networks: [{ network: 'net', aliases: [name] }],
+    networks: [{ network: 'net', aliases: identity === name ? [name] : [name, identity] }],
     published: [],
     isAttached: false,
     // A member that copies the data or replays its log must not be killed for that.

@@ -78,7 +78,7 @@ export function patroniPassword(etcd: Pick<EtcdCredentials, 'seed'>, tenantId: s
 
 interface PatroniInput {
   tenantId: string
-  /** Name of the member, and of its host on the tenant's network. */
+  /** Name of the member for Patroni, and one of its names on the tenant's network. No two containers may have the same at once. */
   member: string
   etcd: Pick<EtcdCredentials, 'seed'>
   /** Settings of Postgres that a member applies at its next start. */

@@ -244,7 +244,7 @@ function gatewayService(input: RegionStackInput, part: GatewayPart): Service {
       ...(published.require_sql_tls === true ? { TENANTRY_POSTGRES_REQUIRE_TLS: '1' } : {}),
       ...limitsByAddress(published),
       ...egressEnvironment(docker),
-      ...(spansHosts ? storageRelayEnvironment(docker) : {}),
+      ...(spansHosts ? { TENANTRY_SOURCE: `${input.region}-${part.name}`, ...storageRelayEnvironment(docker) } : {}),
     },
     internalToken: new SecretText(acceptedTokens(internalToken).join('\n')),
     secrets: spansHosts ? storageSecrets(input.s3SecretKey) : {},

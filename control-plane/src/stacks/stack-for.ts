@@ -7,6 +7,7 @@ import { hostsOf, type ContainerSettings } from './container-settings.ts'
 import { processAddress } from './process-settings.ts'
 import { relayedStorageEnvironment, runtimeEnvironment, siblingHosts, storageSecrets } from './runtime-settings.ts'
 import { SecretText } from './secret-text.ts'
+import type { Placement } from './placed.ts'
 import type { OtherContainer, Resources, Service, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
@@ -31,6 +32,8 @@ export interface StackInput {
   /** Digests of the images; undefined for tenants without services. A cluster's `postgres` is the image of its members. */
   images: { postgres: string; runtime: string } | undefined
   subnet: string | undefined
+  /** Hosts of the services, in a region with several; absent: none are known. */
+  placement?: Placement
 }
 
 interface StackEnvironment {
@@ -175,7 +178,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
 }
 
 function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stack {
-  const { id, running, hasHome, resources, restarts, isArchived = false } = tenant
+  const { id, running, hasHome, resources, restarts, isArchived = false, placement = {} } = tenant
   const { images, subnet } = allocated(tenant)
   const { gateways, cluster, docker } = environment
   if (cluster === undefined) throw new RangeError(`The region of the tenant ${id} has no clusters.`)
@@ -203,6 +206,7 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
     postgresAlias: postgresAlias(id, 'cluster-per-tenant'),
     region: cluster,
     runtimes: clusterRuntimes.map(runtime),
+    placement,
   })
 }
 

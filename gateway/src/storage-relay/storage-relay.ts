@@ -117,8 +117,10 @@ export class StorageRelay {
 
   /** Returns the tenant whose token has signed a request; undefined if none has. */
   #tenantOf(request: IncomingMessage): string | undefined {
-    const pattern =
-      /^AWS4-HMAC-SHA256 Credential=(\S+?)\/(\d{8})\/(\S+?)\/s3\/aws4_request, *SignedHeaders=([a-z0-9;-]+), *Signature=([0-9a-f]{64})$/
+    const pattern = new RegExp(
+      '^AWS4-HMAC-SHA256 Credential=(t_[0-9a-f]{20})/(\\d{8})/([a-zA-Z0-9-]{1,64})/s3/aws4_request, *' +
+        'SignedHeaders=([a-z0-9;-]{1,1000}), *Signature=([0-9a-f]{64})$',
+    )
     const found = pattern.exec(request.headers.authorization ?? '')
     const [, tenantId = '', date = '', region = '', names = '', signature = ''] = found ?? []
     const time = textOf(request.headers['x-amz-date'])

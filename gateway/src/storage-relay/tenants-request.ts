@@ -40,10 +40,13 @@ export function isTenantsRequest(
 ): boolean {
   // A copy would read another object.
   if (Object.keys(headers).some((name) => name.startsWith('x-amz-copy-source'))) return false
-  const [path = '', query = ''] = url.split('?')
+  const [path = '', query = '', ...rest] = url.split('?')
+  if (rest.length > 0 || url.includes('#')) return false
+  // The bucket is not encoded, so that the part after it can be passed on.
+  if (path !== `/${bucket}` && !path.startsWith(`/${bucket}/`)) return false
   const name = decoded(path)
   const parameters = new URLSearchParams(query)
-  if (name === undefined || !name.startsWith(`/${bucket}`)) return false
+  if (name === undefined) return false
   const isOwn = (key: string) =>
     (key.startsWith(`${prefix}${tenantId}/`) || (key.startsWith(prefix) && probe.test(key.slice(prefix.length)))) &&
     !key.split('/').some((segment) => segment === '.' || segment === '..')

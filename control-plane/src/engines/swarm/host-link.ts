@@ -25,6 +25,7 @@ export type HostLink = ReturnType<typeof linkTo>
 export function linkTo(id: string, host: LinkedHost, now: () => number) {
   let restsUntil = 0
   let respondedAt = -Infinity
+  let isSilent = false
   let pinging: Promise<void> | undefined
 
   const unreachable = (cause?: unknown) =>
@@ -34,6 +35,7 @@ export function linkTo(id: string, host: LinkedHost, now: () => number) {
     if (!isUnreachable(error)) return error
     restsUntil = now() + restMilliseconds
     respondedAt = -Infinity
+    isSilent = true
     return unreachable(error)
   }
 
@@ -43,6 +45,7 @@ export function linkTo(id: string, host: LinkedHost, now: () => number) {
     try {
       const result = await work(host)
       respondedAt = now()
+      isSilent = false
       return result
     } catch (error) {
       throw note(error)
@@ -91,12 +94,13 @@ export function linkTo(id: string, host: LinkedHost, now: () => number) {
     host: linked,
     call,
     /** Whether the host did not respond at the last call. */
-    isDown: () => now() < restsUntil,
+    isDown: () => isSilent,
     /** Whether the host responds now. One that has just responded is not called. @throws the signal's reason */
     async responds(signal: AbortSignal): Promise<boolean> {
       if (now() < restsUntil) return false
       if (now() - respondedAt < freshMilliseconds) return true
-      pinging ??= call((one) => one.ping(signal)).finally(() => (pinging = undefined))
+      // Callers share it, so none of them may end it. It has a time limit of its own.
+      pinging ??= call((one) => one.ping(new AbortController().signal)).finally(() => (pinging = undefined))
       try {
         await pinging
         return true

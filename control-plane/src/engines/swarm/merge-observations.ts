@@ -1,5 +1,5 @@
 // Merges what was observed on several hosts. Pure.
-import type { ObservedHost, ObservedNetwork } from '../index.ts'
+import { memberName, type ObservedHost, type ObservedNetwork } from '../index.ts'
 
 /**
  * Merges observations by host. A network that spans hosts is one network with the containers of all of them.
@@ -11,10 +11,11 @@ export function mergeObservations(
   unreachableHosts: readonly string[],
 ): ObservedHost {
   const networks = new Map<string, ObservedNetwork>()
-  for (const { networks: own } of found.values())
+  for (const [host, { networks: own }] of found)
     for (const network of own) {
       const other = networks.get(network.name)
-      const members = [...new Set([...(other?.members ?? []), ...network.members])]
+      const here = network.members.map((container) => memberName({ container, host }))
+      const members = [...(other?.members ?? []), ...here]
       networks.set(network.name, { ...(other ?? network), members })
     }
   const hosts = [...found]

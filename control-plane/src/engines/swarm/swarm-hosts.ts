@@ -82,8 +82,8 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
 
   /** Waits until a host responds again, or the signal aborts. */
   const untilReturn = async (link: HostLink, signal: AbortSignal): Promise<void> => {
-    const responds = () => link.responds(signal).catch(() => signal.aborted)
-    while (!(await responds())) await sleep(returnMilliseconds, signal).catch(() => undefined)
+    const responds = () => link.responds(signal).catch(() => false)
+    while (!signal.aborted && !(await responds())) await sleep(returnMilliseconds, signal).catch(() => undefined)
   }
 
   return {
@@ -94,12 +94,13 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
     async info(signal) {
       const { found } = await readAll((host) => host.info(signal), signal)
       const infos = [...found.values()]
-      const sum = (of: (info: (typeof infos)[number]) => number) => infos.reduce((total, info) => total + of(info), 0)
+      // What one service can have at most.
+      const max = (of: (info: (typeof infos)[number]) => number) => Math.max(...infos.map(of))
       return {
         name: `${infos.length} hosts`,
         apiVersion: infos[0]?.apiVersion ?? '',
-        memoryBytes: sum(({ memoryBytes }) => memoryBytes),
-        cpus: sum(({ cpus }) => cpus),
+        memoryBytes: max(({ memoryBytes }) => memoryBytes),
+        cpus: max(({ cpus }) => cpus),
         disk: undefined,
         warnings: [...new Set(infos.flatMap(({ warnings }) => warnings))],
       }

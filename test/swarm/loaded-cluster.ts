@@ -1,0 +1,64 @@
+// A tenant with a cluster on three hosts, with a client that writes rows and one that reads and uploads files, which both go on during
+// every fault.
+import type { Test } from 'tap'
+import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
+import { startHttpClient } from '../clusters/http-client.ts'
+import { lostNothing, startWriter } from '../clusters/writer.ts'
+import { openBalancer } from './balancer.ts'
+
+const secondsToReady = 240
+
+export interface LoadedCluster {
+  id: string
+  writer: ReturnType<typeof startWriter>
+  /** Waits until the API reports the tenant as ready. */
+  untilReady(): Promise<Record<string, unknown>>
+  /** Stops both clients, and checks that nothing was lost and that each response was a success or asked for a later attempt. */
+  finish(t: Test): Promise<void>
+}
+
+/** Creates the tenant and starts its clients, which reach the first gateway that accepts their connections. */
+export async function startLoadedCluster(t: Test, platform: SwarmPlatform, name: string): Promise<LoadedCluster> {
+  const created = await platform.call('POST', '/v1/tenants', { name, plan: 'Enterprise', region: 'local' })
+  t.match(created, { status: 201, body: { isolation: 'cluster-per-tenant' } })
+  const id = String(created.body['tenant_id'])
+  const untilReady = () => platform.until(id, ({ status }) => status === 'ready', secondsToReady)
+  await untilReady()
+  const addresses = platform.lab.hosts.map(({ address }) => address)
+  const [sql, http] = await Promise.all([
+    openBalancer(t, addresses, platform.postgresPort),
+    openBalancer(t, addresses, platform.gatewayPort),
+  ])
+  const url = new URL(String(created.body['database_url']))
+  url.host = `127.0.0.1:${sql}`
+  const key = String((created.body['keys'] as Record<string, unknown>)['secret_key'])
+  const writer = startWriter(url.href)
+  t.teardown(() => writer.stop())
+  const client = await startHttpClient((method, path, body) =>
+    fetch(`http://127.0.0.1:${http}/t/${name}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': path.endsWith('bucket') ? 'application/json' : 'text/plain',
+      },
+      ...(body === undefined ? {} : { body }),
+    }),
+  )
+  await writer.acknowledged(20)
+  return {
+    id,
+    writer,
+    untilReady,
+    async finish(t) {
+      lostNothing(t, await writer.stop())
+      const { wrong, ...counts } = await client.stop()
+      t.comment(JSON.stringify(counts))
+      const isCut = (text: string) => /^(GET|POST): 0 /.test(text)
+      t.same(
+        wrong.filter((text) => !isCut(text)),
+        [],
+        'each response was a success or asked for a later attempt, and each acknowledged file is there',
+      )
+    },
+  }
+}
