@@ -42,6 +42,7 @@ const engine: Pick<Engine, 'converge'> = {
 const region = {
   config,
   engine: engine as Engine,
+  gatewayUrls: () => config.gateway_internal_urls,
   runtimeUrls: () => config.gateway_internal_urls,
   images: async () => oldImages,
   stack: async ({ id, desired }) => ({

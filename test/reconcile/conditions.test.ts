@@ -103,7 +103,7 @@ async function recorded(world: World): Promise<{ reason: string | null; conditio
     region: {
       engine: undefined,
       runtimeUrls: () => ['http://runtime'],
-      config: { gateway_internal_urls: ['http://gateway'] },
+      gatewayUrls: () => ['http://gateway'],
       home: () => ({
         check: () => failing(world.login === 'works' ? undefined : new Error('password authentication failed')),
         prepare: () => failing(world.prepare),

@@ -46,6 +46,11 @@ interface StorageRelayOptions {
 
 /** Maximum difference between a request's time and this host's clock. */
 const maxSkewMilliseconds = 15 * 60_000
+/** The header `Authorization` of a request that a tenant's token has signed. */
+const signedBy = new RegExp(
+  '^AWS4-HMAC-SHA256 Credential=(t_[0-9a-f]{20})/(\\d{8})/([a-zA-Z0-9-]{1,64})/s3/aws4_request, *' +
+    'SignedHeaders=([a-z0-9;-]{1,1000}), *Signature=([0-9a-f]{64})$',
+)
 /** The headers that are passed on, in addition to what is signed. */
 const passedHeaders: ReadonlySet<string> = new Set([
   'content-length',
@@ -117,11 +122,7 @@ export class StorageRelay {
 
   /** Returns the tenant whose token has signed a request; undefined if none has. */
   #tenantOf(request: IncomingMessage): string | undefined {
-    const pattern = new RegExp(
-      '^AWS4-HMAC-SHA256 Credential=(t_[0-9a-f]{20})/(\\d{8})/([a-zA-Z0-9-]{1,64})/s3/aws4_request, *' +
-        'SignedHeaders=([a-z0-9;-]{1,1000}), *Signature=([0-9a-f]{64})$',
-    )
-    const found = pattern.exec(request.headers.authorization ?? '')
+    const found = signedBy.exec(request.headers.authorization ?? '')
     const [, tenantId = '', date = '', region = '', names = '', signature = ''] = found ?? []
     const time = textOf(request.headers['x-amz-date'])
     if (!isTenantId(tenantId) || !time.startsWith(date) || !this.#isCurrent(time)) return undefined
