@@ -1,4 +1,4 @@
-// A tenant with a cluster on three hosts, with a client that writes rows and one that reads and uploads files, which both go on during
+// A tenant with a cluster on three hosts, with a client that writes rows and one that reads and uploads files, which both continue during
 // every fault.
 import type { Test } from 'tap'
 import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
@@ -13,7 +13,7 @@ export interface LoadedCluster {
   writer: ReturnType<typeof startWriter>
   /** Waits until the API reports the tenant as ready. */
   untilReady(): Promise<Record<string, unknown>>
-  /** Stops both clients, and checks that nothing was lost and that each response was a success or asked for a later attempt. */
+  /** Stops both clients, and checks that nothing was lost and that each response was a success, or left open what happened. */
   finish(t: Test): Promise<void>
 }
 
@@ -53,11 +53,12 @@ export async function startLoadedCluster(t: Test, platform: SwarmPlatform, name:
       lostNothing(t, await writer.stop())
       const { wrong, ...counts } = await client.stop()
       t.comment(JSON.stringify(counts))
-      const isCut = (text: string) => /^(GET|POST): 0 /.test(text)
+      // A gateway or a runtime has ended with its host. Whether the request was carried out is unknown.
+      const isCut = (text: string) => /^(GET: 0|POST: 0|POST: 504 .*RUNTIME_TIMEOUT)/.test(text)
       t.same(
         wrong.filter((text) => !isCut(text)),
         [],
-        'each response was a success or asked for a later attempt, and each acknowledged file is there',
+        'each other response was a success or asked for a later attempt, and each acknowledged file is there',
       )
     },
   }

@@ -23,7 +23,7 @@ export async function* mergeStreams<T>(
   const end = new AbortController()
   const { streams, ends } = open(AbortSignal.any([signal, end.signal]))
   const arrived: T[] = []
-  const state: { hasEnded: boolean; failure: unknown; wake: () => void } = {
+  const state: { hasEnded: boolean; failure: Error | undefined; wake: () => void } = {
     hasEnded: false,
     failure: undefined,
     wake: () => {},
@@ -40,7 +40,7 @@ export async function* mergeStreams<T>(
   }
   const readers = [...streams.map(read), ...ends].map((reader) =>
     reader.then(finish, (error: unknown) => {
-      state.failure ??= error
+      state.failure ??= error instanceof Error ? error : new Error('A stream has failed.', { cause: error })
       finish()
     }),
   )
