@@ -5,7 +5,7 @@ import { NoBody, NoQuery, writeContext } from '../http/parameters.ts'
 import type { HostState, PlacementStore } from '../placement/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { RecordWrite } from '../platform/recorded-write.ts'
-import type { RegionConfig } from '../regions/index.ts'
+import { regionInPath, type RegionConfig } from '../regions/index.ts'
 import { hostsOf } from '../stacks/index.ts'
 
 interface HostStateRoutesDeps {
@@ -59,9 +59,8 @@ export function addHostStateRoutes(app: Api, { regions, placements, record }: Ho
       async (request) => {
         const { actor } = writeContext(request)
         const { id, host } = request.params
-        const region = regions.find((one) => one.id === id)
-        if (region === undefined) throw new ControlError('NOT_FOUND', `There is no region "${id.slice(0, 100)}".`)
-        const hosts = region.docker === undefined ? [] : hostsOf(region.docker)
+        const { docker } = regionInPath(regions, id)
+        const hosts = docker === undefined ? [] : hostsOf(docker)
         if (!hosts.some((one) => one.id === host))
           throw new ControlError('HOST_NOT_FOUND', `The region has no host "${host.slice(0, 100)}" of several.`)
         await record(actor, (write) => placements.setState(id, host, state, write))

@@ -5,7 +5,7 @@ import { NoQuery } from '../http/parameters.ts'
 import { limitOf } from '../keys/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { PlacementStore } from '../placement/index.ts'
-import type { RegionCondition, RegionConfig } from '../regions/index.ts'
+import { regionInPath, type RegionCondition, type RegionConfig } from '../regions/index.ts'
 import { hostsOf as hostsOfRegion } from '../stacks/index.ts'
 import type { HostRecord, TenantCounts } from './host.ts'
 import type { HostStore } from './store.ts'
@@ -109,9 +109,7 @@ export function addHostRoutes(app: Api, deps: HostRoutesDeps): void {
       },
     },
     async (request) => {
-      const { id } = request.params
-      if (!deps.regions.some((region) => region.id === id))
-        throw new ControlError('NOT_FOUND', `There is no region "${id.slice(0, 100)}".`)
+      const { id } = regionInPath(deps.regions, request.params.id)
       return { hosts: await hostsOf(deps, id) }
     },
   )

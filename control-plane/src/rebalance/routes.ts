@@ -5,7 +5,7 @@ import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
 import { NoBody, NoQuery, PageQuery, pageRequest, writeContext } from '../http/parameters.ts'
 import type { Clock } from '../platform/clock.ts'
 import { ControlError } from '../platform/errors.ts'
-import { superuserOf, type RegionConfig } from '../regions/index.ts'
+import { regionInPath, superuserOf, type RegionConfig } from '../regions/index.ts'
 import { homesPerDatabase, sharedDatabaseName } from '../tenants/index.ts'
 import { measureHomes } from './measure-homes.ts'
 import { maxPlannedMoves, planMoves, type MeasuredDatabase, type RebalancePlan } from './plan-moves.ts'
@@ -93,7 +93,7 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
     },
     async (request, reply) => {
       const context = writeContext(request)
-      const region = regionOf(deps, request.params.id)
+      const region = regionInPath(deps.regions, request.params.id)
       const plan = await planOf(region, deps)
       if (request.body.dry_run !== false) return reply.status(200).send(presentPlan(region.id, plan))
       reply.status(202)
@@ -118,7 +118,7 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
       },
     },
     async (request) => {
-      const { id } = regionOf(deps, request.params.id)
+      const { id } = regionInPath(deps.regions, request.params.id)
       const { items, nextCursor } = await deps.rebalances.list(id, pageRequest(request.query))
       return { rebalances: items.map(present), next_cursor: nextCursor ?? null }
     },
@@ -137,7 +137,8 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
         response: { 200: RebalanceBody },
       },
     },
-    async ({ params }) => present(await deps.rebalances.get(regionOf(deps, params.id).id, params.rebalance)),
+    async ({ params }) =>
+      present(await deps.rebalances.get(regionInPath(deps.regions, params.id).id, params.rebalance)),
   )
 
   app.post(
@@ -156,7 +157,7 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
     },
     async (request, reply) => {
       const { actor } = writeContext(request)
-      const { id } = regionOf(deps, request.params.id)
+      const { id } = regionInPath(deps.regions, request.params.id)
       reply.status(202)
       return present(await deps.record(actor, (write) => deps.rebalances.cancel(id, request.params.rebalance, write)))
     },
@@ -178,7 +179,7 @@ function addDatabaseRoutes(app: Api, deps: RebalanceRoutesDeps): void {
       },
     },
     async (request) => {
-      const { id } = regionOf(deps, request.params.id)
+      const { id } = regionInPath(deps.regions, request.params.id)
       return { databases: (await deps.rebalances.databases(id)).map(presentDatabase) }
     },
   )
@@ -209,7 +210,7 @@ function addDatabaseRoutes(app: Api, deps: RebalanceRoutesDeps): void {
     },
     async (request) => {
       const { actor } = writeContext(request)
-      const { id } = regionOf(deps, request.params.id)
+      const { id } = regionInPath(deps.regions, request.params.id)
       const { max_homes: maxHomes, max_bytes: maxBytes } = request.body
       const limits = {
         ...(maxHomes === undefined ? {} : { maxHomes }),
@@ -220,12 +221,6 @@ function addDatabaseRoutes(app: Api, deps: RebalanceRoutesDeps): void {
       )
     },
   )
-}
-
-function regionOf({ regions }: RebalanceRoutesDeps, id: string): RegionConfig {
-  const region = regions.find((one) => one.id === id)
-  if (region === undefined) throw new ControlError('NOT_FOUND', `There is no region "${id.slice(0, 100)}".`)
-  return region
 }
 
 /** Measures the region's databases, and plans their relief. */
