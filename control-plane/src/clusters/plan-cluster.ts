@@ -28,7 +28,11 @@ const brokenStates: readonly string[] = ['start failed', 'crashed', 'stopped']
 /** Returns the names of the services that run and are not as specified. Changing one may interrupt it. */
 export function servicesToChange(specified: Stack, observed: ObservedHost): string[] {
   const stack = reachablePart(specified, observed)
-  const host = withoutReturned(stack, observed)
+  return runningToChange(stack, withoutReturned(stack, observed))
+}
+
+/** Returns the same for what can be changed of a stack, and what is observed of that. */
+function runningToChange(stack: Stack, host: ObservedHost): string[] {
   if (stack.state === 'stopped') return []
   return differing(stack, host).filter((name) => isRunning(stack, host, name))
 }
@@ -41,7 +45,7 @@ export function servicesToChange(specified: Stack, observed: ObservedHost): stri
 export function planCluster(specified: Stack, { host: observed, state, readyRouters }: ObservedCluster): ClusterStep {
   const stack = reachablePart(specified, observed)
   const host = withoutReturned(stack, observed)
-  const running = servicesToChange(stack, host)
+  const running = runningToChange(stack, host)
   const isAnyDown = stack.state === 'running' && differing(stack, host).some((name) => !running.includes(name))
   if (running.length === 0 || isAnyDown) return { do: 'converge', held: new Set(running) }
   const change = (name: string): ClusterStep => ({

@@ -1,4 +1,4 @@
 // The public interface of `engines/docker/`.
 export type { DockerAddress } from './docker-connection.ts'
 export { createDockerEngine } from './docker-engine.ts'
-export { dockerHost } from './docker-host.ts'
+export { type DockerHost, dockerHost } from './docker-host.ts'

@@ -1,14 +1,10 @@
 // The link to one host of several. A host that does not respond is left out for a few seconds, so that it does not delay the work
 // on the others.
+import type { DockerHost } from '../docker/index.ts'
 import { type ContainerHost, EngineError, isUnreachable } from '../index.ts'
 
-/** A host of Docker that can be asked for a sign of life. */
-export interface LinkedHost extends ContainerHost {
-  /** Returns when the engine has responded. @throws EngineError ENGINE_UNREACHABLE after two seconds */
-  ping(signal: AbortSignal): Promise<void>
-  /** Disconnects all containers of this host from a network. An absent network is not an error. */
-  disconnectAll: ContainerHost['removeNetwork']
-}
+/** A host that a link calls. */
+export type LinkedHost = Omit<DockerHost, 'close'>
 
 /** Time after a failed call in which a host is not called. */
 const restMilliseconds = 5_000
