@@ -9,7 +9,7 @@ import { runFiles, sumOf, type Totals } from './test-files.ts'
 /** Files that run side by side. More than these take longer, because they use both cores of a small machine anyway. */
 const parallel = 3
 /** One in so many of the files `NAME.rotated.test.ts` and `NAME.rotated.quiet.test.ts` is part of a run. */
-const turns = 12
+const turns = 16
 /** More failed files than these are not a matter of load. */
 const maxRepeated = 8
 

@@ -1,4 +1,4 @@
-// Every screen of the console in its dark theme. `screens.test.ts` checks the light one.
+// Every screen of the console in its dark theme. `screens.rotated.test.ts` checks the light one.
 import t from 'tap'
 import { controlCall } from '#test/support/control-call.ts'
 import { removeInstallation, startInstallation } from '#test/support/installation.ts'

@@ -17,7 +17,7 @@ interface AttackTable {
 
 /** The attacks on an installation of `npm start`. */
 export const localTable: AttackTable = {
-  begin: '<!-- from test/hostile/hostile.quiet.test.ts -->\n',
+  begin: '<!-- from test/hostile/hostile.rotated.quiet.test.ts -->\n',
   targets: ['npm start'],
 }
 
