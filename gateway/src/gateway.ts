@@ -12,6 +12,7 @@ import { BodyBudget } from './forward/body-budget.ts'
 import { LiveConnections } from './forward/live-connections.ts'
 import { PassedBytes } from './forward/passed-bytes.ts'
 import { RuntimeTokens } from './forward/runtime-tokens.ts'
+import { watchRuntimes } from './forward/runtime-watch.ts'
 import { Upstreams } from './forward/upstreams.ts'
 import { HttpHandler } from './http/http-handler.ts'
 import { createInternalServer } from './http/internal-server.ts'
@@ -145,6 +146,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
   const { log, controlUrl, internalToken, fetch } = options
   const limits = { ...defaultLimits, ...options.limits }
   const upstreams = new Upstreams(limits, options.elapsed)
+  const runtimeWatch = watchRuntimes({ upstreams, interval: limits.watchInterval })
   const live = new LiveConnections((tenantId) => {
     const phase = routes.get(tenantId)?.phase ?? 'deleted'
     return phase !== 'deleted' && phase !== 'suspended' && !quota.isSpent(tenantId)
@@ -379,6 +381,7 @@ export async function startGatewayWith(options: GatewayOptions, metering: Meteri
     storageRelay?.close()
     internalServer.close()
     internalServer.closeAllConnections()
+    runtimeWatch.stop()
     await Promise.all([upstreams.destroy(), relay.destroy()])
     // Last, because every request that ends counts.
     leasing.abort()

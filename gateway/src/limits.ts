@@ -51,6 +51,8 @@ export interface Limits extends EgressProxyLimits, StorageRelayLimits {
   readerIdleTimeout: number
   keepAliveTimeout: number
   connectTimeout: number
+  /** The time between two checks of the runtimes, and the time that one which does not respond has to accept a connection. */
+  watchInterval: number
   /** The time for which a request whose runtime cannot be reached is retried, from its first try. */
   reachTimeout: number
   /** The time from the whole request to the head of the runtime's response. */
@@ -128,6 +130,7 @@ export const defaultLimits: Limits = {
   readerIdleTimeout: 60_000,
   keepAliveTimeout: 65_000,
   connectTimeout: 2_000,
+  watchInterval: 1_000,
   reachTimeout: 2_000,
   responseTimeout: 60_000,
   functionResponseTimeout: 310_000,

@@ -36,7 +36,7 @@ export function forwardExpecting(call: Call, options: ForwarderOptions): void {
     onFailed: (error) => {
       clearTimeout(timer)
       if (isUnreachable(error)) {
-        options.upstreams.markDown(upstream)
+        options.upstreams.markDown(upstream, error)
         if (body === undefined && call.retryLater()) return
       }
       if (!response.isOver) options.onError?.(error, call)

@@ -12,17 +12,32 @@ export class NotConnectedError extends Error {
   }
 }
 
+/** The error of requests to a runtime that is gone without having closed its connections. */
+export class RuntimeVanishedError extends Error {
+  readonly code = 'RUNTIME_VANISHED'
+
+  constructor() {
+    super('The runtime accepts no connections any more.')
+  }
+}
+
 /** Codes of a pool that was closed because no route names its runtime any more. */
 const released = new Set(['UND_ERR_CLOSED', 'UND_ERR_DESTROYED'])
-const broken = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
+const broken = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE', 'RUNTIME_VANISHED'])
 /** The gateway's own limit, and the operating system's limits of file descriptors. */
 const busy = new Set(['RUNTIME_SOCKETS', 'EMFILE', 'ENFILE'])
+const silent = new Set(['UND_ERR_CONNECT_TIMEOUT', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'])
 const late = new Set(['UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
 /** Whether no byte of the request reached the runtime. */
 export function isUnreachable(error: Error): boolean {
   const code = codeOf(error)
   return (error instanceof NotConnectedError && !busy.has(code)) || released.has(code)
+}
+
+/** Whether a connection was neither accepted nor rejected in time, which costs the next request the same time. */
+export function isSilent(error: Error): boolean {
+  return error instanceof NotConnectedError && silent.has(error.code)
 }
 
 /** Whether the connection broke, perhaps an idle one that the runtime was just closing. */

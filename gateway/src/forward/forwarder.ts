@@ -83,7 +83,7 @@ export class Forwarder {
       body,
       headersTimeout: responseTimeoutOf(group, this.#options.limits),
     }
-    const handler = new PooledCall(response, (error) => {
+    const handler = new PooledCall(response, upstream, (error) => {
       const mayRetry = response.awaitsHead && !(body instanceof RequestBody && body.isStarted)
       const next = mayRetry ? this.#next(call, attempts, upstream, error) : undefined
       if (next !== undefined) this.#attempt(call, headers, next, whole)
@@ -96,7 +96,7 @@ export class Forwarder {
   /** Returns the state of another attempt when that is harmless: nothing was sent, or the request changes nothing. */
   #next(call: Call, attempts: Attempts, upstream: Upstream, error: Error): Attempts | undefined {
     if (isUnreachable(error)) {
-      this.#options.upstreams.markDown(upstream)
+      this.#options.upstreams.markDown(upstream, error)
       if (call.route.runtimes.length <= attempts.unreachable.length + 1) return undefined
       return { ...attempts, unreachable: [...attempts.unreachable, upstream] }
     }
@@ -149,10 +149,12 @@ export function runtimeHeaders(
 /** Translates undici's callbacks to the client's side. */
 class PooledCall implements Dispatcher.DispatchHandler {
   readonly #response: ForwardedResponse
+  readonly #upstream: Upstream
   readonly #onFailed: (error: Error) => void
 
-  constructor(response: ForwardedResponse, onFailed: (error: Error) => void) {
+  constructor(response: ForwardedResponse, upstream: Upstream, onFailed: (error: Error) => void) {
     this.#response = response
+    this.#upstream = upstream
     this.#onFailed = onFailed
   }
 
@@ -165,11 +167,13 @@ class PooledCall implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: ResponseHeaders): void {
+    this.#upstream.hasResponded = true
     if (status < 200) this.#response.inform(status, headers)
     else this.#response.begin(status, headers, controller)
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#upstream.hasResponded = true
     this.#response.write(chunk)
   }
 

@@ -43,7 +43,7 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
     onConnected: () => response.forwardedTo(connection),
     onFailed: (error) => {
       if (isUnreachable(error)) {
-        options.upstreams.markDown(upstream)
+        options.upstreams.markDown(upstream, error)
         if (call.retryLater()) return
       }
       if (!response.isOver) options.onError?.(error, call)

@@ -1,7 +1,8 @@
 // The connections to the runtimes: pools by base URL, which exist as long as a route names them.
 import type { Socket } from 'node:net'
-import { Pool, type Dispatcher } from 'undici'
+import { Pool } from 'undici'
 import type { Limits } from '../limits.ts'
+import { isSilent, RuntimeVanishedError } from './failures.ts'
 import { RuntimeSockets } from './runtime-sockets.ts'
 
 /** One runtime as the gateway reaches it. */
@@ -14,11 +15,21 @@ export interface Upstream {
   readonly hostname: string
   readonly port: number
   readonly connect: () => Socket
-  readonly calls: Dispatcher
+  calls: Pool
   /** The pool for long responses. They have their own, because a pool searches all its connections for a free one. */
-  readonly streams: Dispatcher
+  streams: Pool
   /** Milliseconds on the clock of `now` until which other runtimes have precedence; 0 while the runtime is reachable. */
   downUntil: number
+  /** Whether a response has continued since the last check of the watch. */
+  hasResponded: boolean
+  /** Whether a connection to it was neither accepted nor rejected. */
+  isSuspect: boolean
+  /** Whether it is gone, so that other runtimes have precedence until it accepts connections again. */
+  isGone: boolean
+  /** Whether a request waits for a response, or a connection is open outside of the pools. */
+  readonly isAwaited: () => boolean
+  /** Connections outside of the pools. */
+  readonly separate: ReadonlySet<Socket>
 }
 
 interface HeldUpstream {
@@ -70,14 +81,36 @@ export class Upstreams {
     for (let step = 0; step < urls.length; step++) {
       const upstream = this.#upstream(urls[(turn + step) % urls.length] ?? '')
       if (upstream === undefined || tried?.includes(upstream) === true) continue
-      if (upstream.downUntil === 0 || upstream.downUntil <= this.#now()) return upstream
+      if (!upstream.isGone && (upstream.downUntil === 0 || upstream.downUntil <= this.#now())) return upstream
       fallback ??= upstream
     }
     return fallback
   }
 
-  markDown(upstream: Upstream): void {
+  /** Gives other runtimes precedence for a while. @param error why no connection could be opened */
+  markDown(upstream: Upstream, error: Error): void {
     upstream.downUntil = this.#now() + downMilliseconds
+    if (isSilent(error)) upstream.isSuspect = true
+  }
+
+  /** Returns the runtimes that requests were sent to. */
+  *opened(): Iterable<Upstream> {
+    for (const { upstream } of this.#held.values()) if (upstream !== undefined) yield upstream
+  }
+
+  /** Ends all requests and connections of a runtime that is gone. Those that may be are sent to another one. */
+  vanished(upstream: Upstream): void {
+    upstream.isGone = true
+    const former = [upstream.calls, upstream.streams]
+    Object.assign(upstream, newPools(upstream.origin, this.#limits, this.sockets))
+    for (const pool of former) pool.destroy(new RuntimeVanishedError()).catch(() => undefined)
+    for (const socket of upstream.separate) socket.destroy(new RuntimeVanishedError())
+  }
+
+  /** Lets a runtime have requests again, because it accepts connections. */
+  returned(upstream: Upstream): void {
+    upstream.isGone = false
+    upstream.downUntil = 0
   }
 
   /** Destroys all pools, with the requests in progress. */
@@ -101,6 +134,28 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
   if (!URL.canParse(url)) return undefined
   const { protocol, hostname, port, origin } = new URL(url)
   if (protocol !== 'http:') return undefined
+  const address = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) }
+  const separate = new Set<Socket>()
+  const upstream: Upstream = {
+    origin,
+    ...address,
+    connect() {
+      const socket = sockets.connect(address.hostname, address.port)
+      separate.add(socket)
+      return socket.on('close', () => separate.delete(socket))
+    },
+    ...newPools(origin, limits, sockets),
+    downUntil: 0,
+    hasResponded: false,
+    isSuspect: false,
+    isGone: false,
+    isAwaited: () => separate.size > 0 || upstream.calls.stats.running > 0 || upstream.streams.stats.running > 0,
+    separate,
+  }
+  return upstream
+}
+
+function newPools(origin: string, limits: Limits, sockets: RuntimeSockets): Pick<Upstream, 'calls' | 'streams'> {
   const pool = () =>
     new Pool(origin, {
       connect: sockets.connector(limits.connectTimeout),
@@ -111,13 +166,5 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
       keepAliveMaxTimeout: idleMilliseconds,
       maxHeaderSize: 64 * 1024,
     })
-  const address = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) }
-  return {
-    origin,
-    ...address,
-    connect: () => sockets.connect(address.hostname, address.port),
-    calls: pool(),
-    streams: pool(),
-    downUntil: 0,
-  }
+  return { calls: pool(), streams: pool() }
 }

@@ -1,0 +1,76 @@
+// Finds runtimes that are gone without having closed their connections, as when their host loses its power or its network. Otherwise, a
+// request that waits for one would wait until its time limit, and every new connection until the limit of connecting.
+import { connect } from 'node:net'
+import type { Upstream, Upstreams } from './upstreams.ts'
+
+/** The watch of the runtimes, which lasts until it is stopped. */
+export interface RuntimeWatch {
+  stop(): void
+}
+
+interface WatchOptions {
+  upstreams: Pick<Upstreams, 'opened' | 'vanished' | 'returned'>
+  /** Milliseconds between two checks of all runtimes, and the time that one has to accept a connection. */
+  interval: number
+}
+
+/** Checks without a response, while requests wait, after which a runtime is probed. */
+const silentChecks = 2
+/** Probes in succession that are neither accepted nor rejected, after which a runtime is gone. */
+const silentProbes = 2
+/** Checks until the next probe of a runtime that accepts connections and is only slow. */
+const restingChecks = 10
+
+/** The checks and the probes of one runtime. */
+interface Watched {
+  silent: number
+  failed: number
+  isProbing: boolean
+}
+
+/** Starts the watch. */
+export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWatch {
+  const known = new WeakMap<Upstream, Watched>()
+
+  const probe = async (upstream: Upstream, watched: Watched): Promise<void> => {
+    watched.isProbing = true
+    const answer = await reach(upstream, interval)
+    watched.isProbing = false
+    watched.failed = answer === 'silent' ? watched.failed + 1 : 0
+    if (answer === 'accepted' && upstream.isGone) upstreams.returned(upstream)
+    if (answer !== 'silent') {
+      upstream.isSuspect = false
+      watched.silent = silentChecks - restingChecks
+    } else if (watched.failed >= silentProbes && !upstream.isGone) upstreams.vanished(upstream)
+  }
+
+  const check = () => {
+    for (const upstream of upstreams.opened()) {
+      let watched = known.get(upstream)
+      if (watched === undefined) known.set(upstream, (watched = { silent: 0, failed: 0, isProbing: false }))
+      if (upstream.hasResponded || !upstream.isAwaited()) watched.silent = Math.min(watched.silent, 0)
+      else watched.silent++
+      upstream.hasResponded = false
+      const isDue = upstream.isGone || upstream.isSuspect || watched.silent >= silentChecks
+      if (isDue && !watched.isProbing) void probe(upstream, watched)
+    }
+  }
+  const timer = setInterval(check, interval)
+  timer.unref()
+  return { stop: () => clearInterval(timer) }
+}
+
+/** Opens a connection and closes it. The kernel of a host accepts one for a program that is busy. */
+function reach({ hostname, port }: Upstream, milliseconds: number): Promise<'accepted' | 'rejected' | 'silent'> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: hostname, port })
+    const end = (outcome: 'accepted' | 'rejected' | 'silent') => {
+      clearTimeout(timer)
+      socket.destroy()
+      resolve(outcome)
+    }
+    const timer = setTimeout(() => end('silent'), milliseconds)
+    socket.on('connect', () => end('accepted'))
+    socket.on('error', (error) => end('code' in error && error.code === 'ECONNREFUSED' ? 'rejected' : 'silent'))
+  })
+}
