@@ -16,8 +16,8 @@ const newest = () => controllers.find((controller) => Number(controller.epochs.a
 /** Returns the process IDs of the connections that hold the leader's lock, or that wait for it. */
 async function leaders(granted: boolean): Promise<number[]> {
   const rows = await api.sql(
-    `select pid from pg_locks join pg_stat_activity using (pid)
-     where locktype = 'advisory' and application_name = 'tenantry-leader' and granted = $1`,
+    `select pid from pg_stat_activity where application_name = 'tenantry-leader'
+     and $1 = exists (select from pg_locks where pg_locks.pid = pg_stat_activity.pid and locktype = 'advisory' and granted)`,
     [granted],
   )
   return rows.map(({ pid }) => Number(pid))
