@@ -43,6 +43,8 @@ export function measureHosts({
     await store.record(region.config.id, hostId, outcome, epoch)
     // A host that responds with an error is there.
     if (hostId !== '') await noteState(region, hostId, region.engine?.isDown(hostId) === true, epoch)
+    // A host that did not respond has had no work, and its return should be noticed.
+    if (typeof outcome === 'string') return intervalMilliseconds
     return Math.max(intervalMilliseconds, restFactor * (clock.now().getTime() - begin))
   }
   /** The times since which hosts have not responded, by region and host. */
