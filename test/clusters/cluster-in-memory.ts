@@ -2,7 +2,7 @@
 import { planSteps, type Step } from '#control-plane/engines/convergence-plan.ts'
 import type { ClusterState } from '#control-plane/clusters/cluster-state.ts'
 import { planCluster, servicesToChange, type ClusterStep } from '#control-plane/clusters/plan-cluster.ts'
-import { clusterMembers, clusterRouters } from '#control-plane/stacks/cluster-stack.ts'
+import { clusterMembers, clusterRouters } from '#control-plane/stacks/cluster-services.ts'
 import { containerName, secretsVolumeName } from '#control-plane/stacks/object-names.ts'
 import { stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'

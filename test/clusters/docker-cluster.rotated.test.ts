@@ -128,7 +128,7 @@ t.test('A cluster survives the loss of its primary', { timeout: 3_600_000 }, asy
 
   const writer = startWriter(databaseUrl)
   t.teardown(() => writer.stop())
-  const client = await startHttpClient((method, path, body) =>
+  const client = await startHttpClient(t, (method, path, body) =>
     platform.tenantCall('acme', method, path, {
       key: secretKey,
       ...(body === undefined ? {} : { type: path.endsWith('bucket') ? 'application/json' : 'text/plain', body }),

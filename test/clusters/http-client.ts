@@ -1,4 +1,5 @@
 // An HTTP client of a cluster's tenant, which reads and uploads through every failover.
+import type { Test } from 'tap'
 
 /** Sends a request to the tenant. */
 type Call = (method: string, path: string, body?: string) => Promise<Response>
@@ -7,7 +8,7 @@ const bucket = '/storage/v1/bucket'
 const objectPath = (number: number) => `/storage/v1/object/failovers/${number}`
 
 /** Reads the list of buckets and uploads numbered objects, one after the other, until it is stopped. */
-export async function startHttpClient(call: Call) {
+export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call) {
   const created = await call('POST', bucket, JSON.stringify({ name: 'failovers', policy: 'private' }))
   if (created.status !== 201) throw new Error(`The bucket was not created: ${created.status} ${await created.text()}`)
   const counts = { reads: 0, retryableReads: 0, uploads: 0, retryableUploads: 0 }
@@ -16,6 +17,8 @@ export async function startHttpClient(call: Call) {
   const acknowledged: number[] = []
   let isStopped = false
   let maxMilliseconds = 0
+  let lastRead = performance.now()
+  let maxReadPause = 0
 
   const send = async (method: string, path: string, body?: string) => {
     const begun = performance.now()
@@ -29,6 +32,9 @@ export async function startHttpClient(call: Call) {
     counts.reads++
     if (status === 503 && retryAfter !== null) counts.retryableReads++
     else if (status !== 200) wrong.push(`GET: ${status} ${text}`)
+    if (status !== 200) return
+    maxReadPause = Math.max(maxReadPause, performance.now() - lastRead)
+    lastRead = performance.now()
   }
   const upload = async (number: number) => {
     const { status, text, retryAfter } = await send('POST', objectPath(number), String(number))
@@ -44,8 +50,15 @@ export async function startHttpClient(call: Call) {
     }
   }
   const ended = Promise.all([run(read), run(upload)])
+  t.teardown(() => (isStopped = true))
 
   return {
+    /** Returns the maximum time between two successful reads since the last call, in milliseconds. */
+    takeMaxReadPause(): number {
+      const pause = Math.round(maxReadPause)
+      maxReadPause = 0
+      return pause
+    },
     /** Stops, and returns what was wrong, acknowledged uploads that are missing included. */
     async stop() {
       isStopped = true

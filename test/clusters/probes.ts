@@ -1,7 +1,7 @@
 // Sessions in the containers of a cluster's members that try to write there all the time, whatever the routers do.
 import { spawn, type ChildProcess } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { clusterMembers } from '#control-plane/stacks/cluster-stack.ts'
+import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { testEngine } from '#test/support/docker-platform.ts'
 
 /** A write that a member acknowledged; times in milliseconds of this machine's clock. */

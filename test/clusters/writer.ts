@@ -1,4 +1,5 @@
 // SQL clients of a cluster: one that writes consecutive numbers through every failover, and one whose session is observed.
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import type { Test } from 'tap'
 import { until } from '#test/support/until.ts'
@@ -28,7 +29,7 @@ export function startWriter(url: string) {
   let isStopped = false
   let maxPause = 0
   const connect = async () => {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 30_000 })
+    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 10_000 })
     client.on('error', () => undefined)
     await client.connect()
     return client
@@ -52,7 +53,8 @@ export function startWriter(url: string) {
       } catch {
         // Whether the row was stored is unknown. The next number is another row.
         if (acknowledged.length === 0) number = 0
-        await client?.end().catch(() => undefined)
+        // The end of a connection to a host that is gone is never confirmed.
+        await Promise.race([client?.end().catch(() => undefined), sleep(1_000)])
         client = undefined
         await new Promise((resolve) => setTimeout(resolve, 50))
       }

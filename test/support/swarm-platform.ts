@@ -3,11 +3,12 @@
 import { randomBytes, randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { chmod, cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { connect, createServer } from 'node:net'
+import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { clusterState, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
+import { regionStackId } from '#control-plane/stacks/region-stack.ts'
 import { until } from './docker.ts'
 import { clusterImages, type ApiResponse } from './docker-platform.ts'
 import { query, startPostgres } from './postgres.ts'
@@ -24,6 +25,9 @@ const [controlPort, gatewayPort, postgresPort] = [4400, 8080, 5433]
 
 export interface SwarmPlatform {
   lab: SwarmLab
+  /** URL of the control plane on the first host, and the first platform key. */
+  controlUrl: string
+  platformKey: string
   /** Calls the API of the first control plane that responds. */
   call(method: string, path: string, body?: unknown): Promise<ApiResponse>
   /** Ports of the gateways on all hosts, for HTTP and SQL. */
@@ -37,8 +41,10 @@ export interface SwarmPlatform {
   ): Promise<Record<string, unknown>>
   /** Runs a statement in the control database. @returns its rows */
   sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>
-  /** Returns the member of a tenant's cluster that is its primary. */
-  primaryOf(tenantId: string): Promise<string>
+  /** ID of the stack of the cluster that tenants share, which the following functions take like that of a tenant. */
+  sharedCluster: string
+  /** Returns the member of a cluster that is its primary, and the host that it runs on. */
+  primaryOf(tenantId: string): Promise<{ member: string; host: LabHost }>
   /** Returns the names of a tenant's containers on a host, and of its volumes. */
   containersOf(host: LabHost, tenantId: string): Promise<string[]>
   volumesOf(host: LabHost, tenantId: string): Promise<string[]>
@@ -46,13 +52,19 @@ export interface SwarmPlatform {
   storedKeys(): Promise<string[]>
   /** Waits until the API shows a host for which `holds` is true. */
   untilHost(host: LabHost, holds: (shown: Record<string, unknown>) => boolean): Promise<void>
-  /** Waits until all members of a tenant's cluster follow the primary. */
+  /** Returns the host of the control plane that leads. */
+  leader(): Promise<LabHost>
+  /** Makes the S3 server reachable, or unreachable. */
+  connectStorage(isConnected: boolean): void
+  /** Kills the control database, which then starts again. */
+  crashControlDatabase(): Promise<void>
+  /** Waits until all members of a cluster follow the primary. */
   untilComplete(tenantId: string): Promise<void>
   /** Returns the ends of the control planes' logs. */
   logs(): Promise<string>
 }
 
-/** Starts the platform. The end of the test removes it. */
+/** Starts the platform and waits until its region is ready. The end of the test removes it. */
 export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   const lab = await startSwarmLab(t)
   const [postgres, s3] = await Promise.all([startPostgres(), startS3Server()])
@@ -62,8 +74,12 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   })
   const control = new URL(postgres.url('control'))
   const storage = new URL(s3.settings.endpoint ?? '')
-  control.host = await forward(t, lab.here, Number(control.port))
-  storage.host = await forward(t, lab.here, Number(storage.port))
+  const [controlLink, storageLink] = [
+    await forward(t, lab.here, Number(control.port)),
+    await forward(t, lab.here, Number(storage.port)),
+  ]
+  control.host = controlLink.address
+  storage.host = storageLink.address
 
   const file = (name: string, text: string) => writeFile(join(directory, name), text)
   const controlHosts = lab.hosts.slice(0, 2)
@@ -135,40 +151,60 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     ).join('\n--\n')
   const url = (host: LabHost) => `http://${host.address}:${controlPort}`
   const platformKey = await until(async () => {
-    for (const host of controlHosts) {
-      const isUp = await fetch(`${url(host)}/health`).then(
-        ({ ok }) => ok,
-        () => false,
-      )
-      if (isUp)
-        return host.docker('exec', 'control-plane', 'cat', '/var/lib/tenantry/platform-key').catch(() => undefined)
-    }
-    return undefined
-  }, 120)
+    const areUp = await Promise.all(
+      controlHosts.map((host) =>
+        fetch(`${url(host)}/health`).then(
+          ({ ok }) => ok,
+          () => false,
+        ),
+      ),
+    )
+    if (areUp.includes(false)) return undefined
+    // The control plane that was there first has it.
+    const read = ['exec', 'control-plane', 'cat', '/var/lib/tenantry/platform-key']
+    const keys = await Promise.all(controlHosts.map((host) => host.docker(...read).catch(() => undefined)))
+    return keys.find((key) => key !== undefined)
+  }, 120).catch(async (cause: unknown) => {
+    throw new Error(`No control plane responds.\n${await logs()}`, { cause })
+  })
 
+  const callOn = async (host: LabHost, method: string, path: string, body?: unknown): Promise<ApiResponse> => {
+    const response = await fetch(`${url(host)}${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${platformKey}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(60_000),
+    })
+    const text = await response.text()
+    return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
+  }
   const call: SwarmPlatform['call'] = async (method, path, body) => {
     let failure: unknown
     for (const host of controlHosts) {
       try {
-        const response = await fetch(`${url(host)}${path}`, {
-          method,
-          headers: {
-            authorization: `Bearer ${platformKey}`,
-            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          },
-          ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-          signal: AbortSignal.timeout(60_000),
-        })
-        const text = await response.text()
-        return { status: response.status, body: (text === '' ? {} : JSON.parse(text)) as Record<string, unknown> }
+        return await callOn(host, method, path, body)
       } catch (cause) {
         failure = cause
       }
     }
     throw failure
   }
+  /** Returns the status of the region's condition, which only the leader knows. */
+  const conditionOn = async (host: LabHost): Promise<string | undefined> => {
+    const { body } = await callOn(host, 'GET', '/v1/regions')
+    return (body['regions'] as { conditions: { status: string }[] }[] | undefined)?.[0]?.conditions[0]?.status
+  }
+  await until(async () => {
+    const found = await Promise.all(controlHosts.map(conditionOn))
+    return found.includes('True') ? true : undefined
+  }, 120).catch(async (cause: unknown) => {
+    throw new Error(`The region is not ready.\n${await logs()}`, { cause })
+  })
 
-  /** Returns the state of a tenant's cluster as a member reports it; undefined if none responds. */
+  /** Returns the state of a cluster as a member reports it; undefined if none responds. */
   const clusterOf = async (tenantId: string): Promise<ClusterState | undefined> => {
     for (const host of lab.hosts) {
       const command = ['/usr/local/bin/http-get', '8008', '/cluster']
@@ -181,14 +217,36 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     return undefined
   }
 
+  const [{ name: installation }] = (await query(postgres.url('control'), 'select name from installation')) as [
+    { name: string },
+  ]
   const named = async (host: LabHost, tenantId: string, ...command: string[]) =>
     (await host.docker(...command)).split('\n').filter((name) => name.startsWith(`tenantry-${tenantId}-`))
 
   return {
     lab,
+    controlUrl: url(controlHosts[0] ?? lab.hosts[0]),
+    platformKey,
     call,
     logs,
-    primaryOf: (tenantId) => until(async () => (await clusterOf(tenantId))?.primary, 60),
+    leader: () =>
+      until(async () => {
+        const found = await Promise.all(controlHosts.map((host) => conditionOn(host).catch(() => undefined)))
+        return controlHosts[found.findIndex((status) => status !== undefined)]
+      }, 60),
+    connectStorage: storageLink.connect,
+    crashControlDatabase: () => postgres.crash(),
+    sharedCluster: regionStackId('local', installation),
+    primaryOf: (tenantId) =>
+      until(async () => {
+        const member = (await clusterOf(tenantId))?.primary
+        if (member === undefined) return undefined
+        for (const host of lab.hosts) {
+          const names = await named(host, tenantId, 'ps', '--format', '{{.Names}}').catch(() => [])
+          if (names.some((name) => name.startsWith(`tenantry-${tenantId}-${member}-`))) return { member, host }
+        }
+        return undefined
+      }, 60),
     async untilComplete(tenantId) {
       await until(async () => {
         const state = await clusterOf(tenantId)
@@ -223,13 +281,31 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   }
 }
 
-/** Forwards a port of the lab's address of this machine to the same service at 127.0.0.1. @returns `host:port` */
-async function forward(t: Test, address: string, target: number): Promise<string> {
+/** A port of the lab's address that leads to a service at 127.0.0.1. */
+interface Forwarded {
+  /** The host and the port, `host:port`. */
+  address: string
+  /** Ends all connections and rejects new ones, or accepts them again. */
+  connect(isConnected: boolean): void
+}
+
+/** Forwards a port of the lab's address of this machine to the same service at 127.0.0.1. */
+async function forward(t: Test, address: string, target: number): Promise<Forwarded> {
+  const clients = new Set<Socket>()
+  let isConnected = true
   const server = createServer((client) => {
+    if (!isConnected) {
+      client.destroy()
+      return
+    }
     const onward = connect(target, '127.0.0.1')
+    clients.add(client)
     client.on('error', () => onward.destroy()).pipe(onward)
     onward.on('error', () => client.destroy()).pipe(client)
-    client.on('close', () => onward.destroy())
+    client.on('close', () => {
+      clients.delete(client)
+      onward.destroy()
+    })
     onward.on('close', () => client.destroy())
   })
   server.listen(0, address)
@@ -237,5 +313,11 @@ async function forward(t: Test, address: string, target: number): Promise<string
   t.teardown(() => server.close())
   const bound = server.address()
   if (bound === null || typeof bound === 'string') throw new Error('no port')
-  return `${address}:${bound.port}`
+  return {
+    address: `${address}:${bound.port}`,
+    connect(connected) {
+      isConnected = connected
+      if (!connected) for (const client of clients) client.destroy()
+    },
+  }
 }

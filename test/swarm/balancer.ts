@@ -1,32 +1,54 @@
-// A load balancer in front of the gateways of several hosts: each connection leads to the first host that accepts it.
+// A load balancer in front of the gateways of several hosts: each connection leads to the first host that accepts it, and ends when that
+// host accepts no more.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 const connectMilliseconds = 1_000
+const checkMilliseconds = 1_000
+/** Failed checks in succession after which the connections to a host end. */
+const maxFailures = 2
 
 /** Opens a balancer for one port of all addresses. @returns its own port, at 127.0.0.1 */
 export async function openBalancer(t: Test, addresses: readonly string[], port: number): Promise<number> {
-  const open = new Set<Socket>()
+  const clients = new Set<Socket>()
+  const targets = new Map(addresses.map((host) => [host, { sockets: new Set<Socket>(), failures: 0 }]))
   const server = createServer((client) => {
-    open.add(client)
+    clients.add(client)
     client.on('error', () => undefined)
+    client.on('close', () => clients.delete(client))
     void accepting(addresses, port).then((target) => {
       if (target === undefined) {
         client.destroy()
         return
       }
-      open.add(target)
-      target.on('error', () => client.destroy()).pipe(client)
-      client.pipe(target)
-      client.on('close', () => target.destroy())
-      target.on('close', () => client.destroy())
+      const { host, socket } = target
+      const open = targets.get(host)?.sockets
+      open?.add(socket)
+      socket.on('error', () => client.destroy()).pipe(client)
+      client.pipe(socket)
+      client.on('close', () => socket.destroy())
+      socket.on('close', () => {
+        open?.delete(socket)
+        client.destroy()
+      })
     })
   })
+  const check = async (host: string, target: { sockets: Set<Socket>; failures: number }) => {
+    const socket = await opened(host, port)
+    socket?.destroy()
+    target.failures = socket === undefined ? target.failures + 1 : 0
+    if (target.failures >= maxFailures) for (const each of target.sockets) each.destroy()
+  }
+  const timer = setInterval(() => {
+    for (const [host, target] of targets) void check(host, target)
+  }, checkMilliseconds)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(() => {
-    for (const socket of open) socket.destroy()
+    clearInterval(timer)
+    for (const socket of clients) socket.destroy()
+    for (const { sockets } of targets.values()) for (const socket of sockets) socket.destroy()
     server.close()
   })
   const bound = server.address()
@@ -35,17 +57,27 @@ export async function openBalancer(t: Test, addresses: readonly string[], port: 
 }
 
 /** Connects to the first address that accepts. */
-async function accepting(addresses: readonly string[], port: number): Promise<Socket | undefined> {
+async function accepting(
+  addresses: readonly string[],
+  port: number,
+): Promise<{ host: string; socket: Socket } | undefined> {
   for (const host of addresses) {
-    const socket = connect({ host, port })
-    const isOpen = await new Promise<boolean>((resolve) => {
-      socket.once('connect', () => resolve(true))
-      socket.once('error', () => resolve(false))
-      socket.setTimeout(connectMilliseconds, () => resolve(false))
-    })
-    socket.setTimeout(0)
-    if (isOpen) return socket
-    socket.destroy()
+    const socket = await opened(host, port)
+    if (socket !== undefined) return { host, socket }
   }
+  return undefined
+}
+
+/** Opens a connection; undefined if it is not accepted in time. */
+async function opened(host: string, port: number): Promise<Socket | undefined> {
+  const socket = connect({ host, port })
+  const isOpen = await new Promise<boolean>((resolve) => {
+    socket.once('connect', () => resolve(true))
+    socket.once('error', () => resolve(false))
+    socket.setTimeout(connectMilliseconds, () => resolve(false))
+  })
+  socket.setTimeout(0)
+  if (isOpen) return socket
+  socket.destroy()
   return undefined
 }

@@ -1,20 +1,22 @@
-// A platform on three hosts. A tenant with a cluster of its own has a member on each and continues after the sudden loss of the host
-// with its primary, without losing a row or a file. Its services are created on the other hosts, leave a host that is drained, and leave
-// nothing behind when the tenant is deleted.
+// A platform on three hosts. A tenant with a cluster of its own, and one that shares the cluster of the region, continue after the sudden
+// loss of the host with both primaries, without losing a row or a file. The former's services are created on the other hosts, leave a
+// host that is drained, and leave nothing behind when the tenant is deleted.
 import t from 'tap'
+import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { until } from '#test/support/docker.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform } from '#test/support/swarm-platform.ts'
-import { startLoadedCluster } from './loaded-cluster.ts'
+import { startLoadedTenant } from './loaded-tenant.ts'
 
 const seconds = (since: number) => ((performance.now() - since) / 1000).toFixed(1)
 
-t.test('A tenant with a cluster continues after the loss of a host', { timeout: 900_000 }, async (t) => {
+t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async (t) => {
   const platform = await startSwarmPlatform(t)
   const { hosts } = platform.lab
   const beginning = performance.now()
-  const { id, writer, untilReady, finish } = await startLoadedCluster(t, platform, 'ada')
+  const { id, writer, untilReady, finish } = await startLoadedTenant(t, platform, 'ada', 'cluster-per-tenant')
   t.comment(`ready, with 20 rows, after ${seconds(beginning)} s`)
+  const sharing = await startLoadedTenant(t, platform, 'bob', 'schema-per-tenant')
   const ready = await untilReady()
   t.match(
     (ready['conditions'] as { type: string }[]).find(({ type }) => type === 'Spread'),
@@ -36,13 +38,8 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
   const use = (host: LabHost, verb: string) => platform.call('POST', `/v1/regions/local/hosts/${host.id}/${verb}`)
   const isEmpty = async (host: LabHost) => (await platform.containersOf(host, id)).length === 0
   const untilEmpty = (host: LabHost) => until(async () => ((await isEmpty(host)) ? true : undefined), 240)
-  const hostOfPrimary = async () => {
-    const member = await platform.primaryOf(id)
-    const names = await Promise.all(hosts.map((host) => platform.containersOf(host, id)))
-    return hosts[names.findIndex((own) => own.some((name) => name.includes(`-${member}-`)))] ?? hosts[0]
-  }
 
-  const drained = await hostOfPrimary()
+  const { host: drained } = await platform.primaryOf(id)
   const draining = performance.now()
   writer.takeMaxPause()
   t.match(await use(drained, 'drain'), { status: 200, body: { use: 'draining' } })
@@ -56,15 +53,25 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
   await platform.untilComplete(id)
   t.pass('a member returns to the host without one')
 
-  const primary = await platform.primaryOf(id)
-  const lostHost = await hostOfPrimary()
-  const count = writer.count()
+  const { member: sharedPrimary, host: lostHost } = await platform.primaryOf(platform.sharedCluster)
+  const onLostHost = await platform.containersOf(lostHost, id)
+  const primary = clusterMembers.find((member) => onLostHost.some((name) => name.includes(`-${member}-`))) ?? ''
+  if ((await platform.primaryOf(id)).member !== primary)
+    t.match(await platform.call('POST', `/v1/tenants/${id}/switchover`, { to: primary }), { status: 202 })
+  await until(async () => ((await platform.primaryOf(id)).member === primary ? true : undefined), 60)
+  await Promise.all([platform.untilComplete(id), platform.untilComplete(platform.sharedCluster)])
+  const writers = [writer, sharing.writer]
+  const counts = writers.map((one) => {
+    one.takeMaxPause()
+    return one.count()
+  })
   const begun = performance.now()
   lostHost.kill()
-  await writer.acknowledged(count + 20, 120)
-  const pause = writer.takeMaxPause()
-  t.comment(`after the loss of ${lostHost.id} with the primary, 20 rows in ${seconds(begun)} s, a pause of ${pause} ms`)
-  t.not(await platform.primaryOf(id), primary)
+  await Promise.all(writers.map((one, at) => one.acknowledged((counts[at] ?? 0) + 20, 120)))
+  const pauses = writers.map((one) => one.takeMaxPause()).join(' and ')
+  t.comment(`${lostHost.id} with both primaries is lost: 20 rows each in ${seconds(begun)} s, pauses of ${pauses} ms`)
+  t.not((await platform.primaryOf(id)).member, primary)
+  t.not((await platform.primaryOf(platform.sharedCluster)).member, sharedPrimary)
   await platform.untilHost(lostHost, ({ state }) => state === 'unreachable')
   t.match(await platform.call('GET', `/v1/tenants/${id}`), { status: 200 }, 'a control plane responds')
 
@@ -83,6 +90,9 @@ t.test('A tenant with a cluster continues after the loss of a host', { timeout: 
 
   await untilReady()
   await finish(t)
+  await platform.untilComplete(platform.sharedCluster)
+  await sharing.untilReady()
+  await sharing.finish(t)
 
   t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`), { status: 202 })
   await until(async () => ((await platform.call('GET', `/v1/tenants/${id}`)).status === 404 ? true : undefined), 180)

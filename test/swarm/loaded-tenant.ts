@@ -1,5 +1,4 @@
-// A tenant with a cluster on three hosts, with a client that writes rows and one that reads and uploads files, which both continue during
-// every fault.
+// A tenant on three hosts, with a client that writes rows and one that reads and uploads files, which both continue during every fault.
 import type { Test } from 'tap'
 import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
 import { startHttpClient } from '../clusters/http-client.ts'
@@ -8,9 +7,11 @@ import { openBalancer } from './balancer.ts'
 
 const secondsToReady = 240
 
-export interface LoadedCluster {
+export interface LoadedTenant {
   id: string
   writer: ReturnType<typeof startWriter>
+  /** Returns the maximum time between two successful reads since the last call, in milliseconds. */
+  takeMaxReadPause(): number
   /** Waits until the API reports the tenant as ready. */
   untilReady(): Promise<Record<string, unknown>>
   /** Stops both clients, and checks that nothing was lost and that each response was a success, or left open what happened. */
@@ -18,9 +19,14 @@ export interface LoadedCluster {
 }
 
 /** Creates the tenant and starts its clients, which reach the first gateway that accepts their connections. */
-export async function startLoadedCluster(t: Test, platform: SwarmPlatform, name: string): Promise<LoadedCluster> {
-  const created = await platform.call('POST', '/v1/tenants', { name, plan: 'Enterprise', region: 'local' })
-  t.match(created, { status: 201, body: { isolation: 'cluster-per-tenant' } })
+export async function startLoadedTenant(
+  t: Test,
+  platform: SwarmPlatform,
+  name: string,
+  isolation: 'schema-per-tenant' | 'cluster-per-tenant',
+): Promise<LoadedTenant> {
+  const created = await platform.call('POST', '/v1/tenants', { name, plan: 'Enterprise', region: 'local', isolation })
+  t.match(created, { status: 201, body: { isolation } })
   const id = String(created.body['tenant_id'])
   const untilReady = () => platform.until(id, ({ status }) => status === 'ready', secondsToReady)
   await untilReady()
@@ -34,7 +40,7 @@ export async function startLoadedCluster(t: Test, platform: SwarmPlatform, name:
   const key = String((created.body['keys'] as Record<string, unknown>)['secret_key'])
   const writer = startWriter(url.href)
   t.teardown(() => writer.stop())
-  const client = await startHttpClient((method, path, body) =>
+  const client = await startHttpClient(t, (method, path, body) =>
     fetch(`http://127.0.0.1:${http}/t/${name}${path}`, {
       method,
       headers: {
@@ -48,6 +54,7 @@ export async function startLoadedCluster(t: Test, platform: SwarmPlatform, name:
   return {
     id,
     writer,
+    takeMaxReadPause: client.takeMaxReadPause,
     untilReady,
     async finish(t) {
       lostNothing(t, await writer.stop())
