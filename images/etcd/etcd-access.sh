@@ -87,7 +87,8 @@ list() {
 case $command in
   list) list ;;
   add | adopt | remove)
-    [[ $id =~ ^t_[0-9a-f]{20}$ ]] || fail "\"${id:0:100}\" is not the ID of a tenant"
+    [[ $id =~ ^(t_[0-9a-f]{20}|region-[a-z][a-z0-9-]*-[0-9a-f]{8})$ ]] ||
+      fail "\"${id:0:100}\" is not the ID of a tenant, nor that of a region's stack"
     "$command"
     ;;
   *) fail "unknown command \"${command:0:100}\"; allowed: add, adopt, remove, list" ;;

@@ -36,7 +36,13 @@ const input: RegionStackInput = {
   installation: '01234567-89ab',
   domain: 'north.test',
   docker,
-  images: { postgres: 'sha256:aa', runtime: 'sha256:bb', gateway: 'sha256:cc', etcd: 'sha256:dd' },
+  images: {
+    postgres: 'sha256:aa',
+    runtime: 'sha256:bb',
+    gateway: 'sha256:cc',
+    etcd: 'sha256:dd',
+    clusterMember: 'sha256:ee',
+  },
   internalToken: 'x'.repeat(32),
   superuserPassword: 'z'.repeat(32),
   s3SecretKey: 'the-secret-key',
@@ -44,11 +50,15 @@ const input: RegionStackInput = {
   etcd: surroundings.cluster.etcd,
 }
 
-t.test('Each host has a gateway, and the members of etcd are apart', (t) => {
+t.test('Each host has a gateway, and the members of etcd and of the shared cluster are apart', (t) => {
   const stack = regionStack(input)
   const hosts = Object.fromEntries(stack.services.map(({ name, host }) => [name, host]))
   t.same(hosts, {
-    postgres: 'a',
+    'postgres-1': 'a',
+    'postgres-2': 'b',
+    'postgres-3': 'c',
+    'router-1': 'a',
+    'router-2': 'b',
     'runtime-0': 'a',
     'runtime-1': 'b',
     'runtime-2': 'c',
@@ -60,21 +70,26 @@ t.test('Each host has a gateway, and the members of etcd are apart', (t) => {
     'gateway-c': 'c',
   })
   const addresses = stack.services.flatMap(({ networks }) => networks.flatMap(({ address }) => address ?? []))
-  t.equal(new Set(addresses).size, stack.services.length, 'each has an address of its own')
+  t.equal(new Set(addresses).size, 9, 'each but those of the cluster has an address of its own')
   t.ok(
     addresses.every((address) => Number(address.split('.')[3]) < 64),
     'outside of what the engine assigns itself',
   )
   t.same(stack.networks[0]?.assigned, '10.1.0.64/26')
   t.same(
-    stack.volumes.map(({ name, host, mustExist }) => [name, host, mustExist]).slice(0, 4),
+    stack.volumes.map(({ name, host, mustExist }) => [name, host, mustExist]).slice(0, 9),
     [
-      ['data', 'a', true],
+      ['data-1', 'a', false],
+      ['data-2', 'b', false],
+      ['data-3', 'c', false],
       ['files-0', 'a', false],
       ['files-1', 'b', false],
       ['files-2', 'c', false],
+      ['etcd-1', 'a', true],
+      ['etcd-2', 'b', true],
+      ['etcd-3', 'c', true],
     ],
-    'only the databases are there and nowhere else',
+    'a member copies its data from another one, if etcd has the name of the first',
   )
   t.same(
     gatewayContainersOf(input).map(({ host }) => host),
@@ -82,6 +97,48 @@ t.test('Each host has a gateway, and the members of etcd are apart', (t) => {
   )
   t.end()
 })
+
+t.test(
+  'The shared cluster has the settings of a shared server, and lets the control plane connect as superuser',
+  (t) => {
+    const { services } = regionStack(input)
+    const members = services.filter(({ name }) => name.startsWith('postgres-'))
+    for (const { name, host, secrets, networks } of members) {
+      const text = secrets['patroni.yml']?.reveal() ?? ''
+      t.match(JSON.parse(text), {
+        scope: 'region-north-01234567',
+        name: `${name}-${host ?? ''}`,
+        etcd3: { username: 'region-north-01234567' },
+        bootstrap: {
+          dcs: {
+            synchronous_mode: 'quorum',
+            postgresql: {
+              parameters: { max_connections: 200, shared_buffers: '384MB', max_slot_wal_keep_size: '8GB' },
+            },
+          },
+        },
+        postgresql: { authentication: { superuser: { password: input.superuserPassword } } },
+      })
+      t.match(text, 'host all all all scram-sha-256')
+      t.notMatch(text, 'host all postgres,replicator')
+      t.equal(networks[0]?.address, undefined, 'members and routers are found by their names')
+    }
+    const own = stackFor({ ...clusterInput, placement: {} }, surroundings).services.find(
+      ({ name }) => name === 'postgres-1',
+    )
+    t.match(
+      own?.secrets['patroni.yml']?.reveal(),
+      'host all postgres,replicator,rewind all reject',
+      "not into a tenant's",
+    )
+    const routers = services.filter(({ name }) => name.startsWith('router-'))
+    t.same(
+      routers.map(({ networks }) => networks[0]?.aliases),
+      [['shared-postgres-north'], ['shared-postgres-north']],
+    )
+    t.end()
+  },
+)
 
 t.test('The configuration has the addresses of all gateways and runtimes, with their hosts', (t) => {
   const config = read()
@@ -95,6 +152,7 @@ t.test('The configuration has the addresses of all gateways and runtimes, with t
     ['a', 'b', 'c'],
   )
   t.equal(config.database_host, 'north.test:5432')
+  t.equal(new URL(config.postgres_url).host, 'shared-postgres-north:5432', 'the name of the routers')
   t.end()
 })
 
@@ -108,6 +166,7 @@ t.test('A configuration that names no or unknown hosts is rejected with its posi
   )
   t.throws(() => read({ network_range: '10.1.0.0/24' }), /\/swarm\/network_range: .* too small/)
   t.throws(() => read({ egress: undefined }), /\/swarm\/storage: .*egress/)
+  t.throws(() => read({ clusters: undefined }), /^TENANTRY_REGIONS_FILE\/0\/swarm/)
   t.throws(() => read({ host: 'unix:///x' }), /^TENANTRY_REGIONS_FILE\/0\/swarm/)
   t.end()
 })

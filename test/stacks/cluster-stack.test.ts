@@ -2,7 +2,7 @@
 import { X509Certificate } from 'node:crypto'
 import t from 'tap'
 import { issuePeerCertificate, newAuthority } from '#control-plane/certificates/authority.ts'
-import { clusterMembers } from '#control-plane/stacks/cluster-stack.ts'
+import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { etcdHosts, type EtcdCredentials } from '#control-plane/stacks/etcd-services.ts'
 import { etcdContainersOf, regionStack, type RegionStackInput } from '#control-plane/stacks/region-stack.ts'
 import { databaseVolumes, runtimeAliases, stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'

@@ -248,7 +248,7 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
     stack.services.map(({ name }) => name),
     ['postgres', 'runtime-0', 'runtime-1', 'runtime-2', 'gateway'],
   )
-  t.same(regionEndpoints(input.docker), {
+  t.same(regionEndpoints(input.region, input.docker), {
     postgresHost: '10.9.0.10:5432',
     runtimes: [20, 21, 22].map((last) => ({ url: `http://10.9.0.${last}:24401` })),
     gateways: [{ url: 'http://10.9.0.11:4402' }],

@@ -1,7 +1,7 @@
 // Gives a cluster its user and its keys in the region's etcd, and removes them. The programs run in a container of etcd, so that
 // the password of etcd's root user never leaves it.
 import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
-import { clusterSettings, etcdName, etcdTenantPassword, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
+import { clusterSettings, etcdClusterPassword, etcdName, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
 
 interface EtcdAccessOptions {
   engine: Pick<Engine, 'exec'>
@@ -10,7 +10,7 @@ interface EtcdAccessOptions {
   etcd: EtcdCredentials
 }
 
-/** Manages the users of a region's etcd. Each call may be repeated. */
+/** Manages the users of a region's etcd, one for each cluster, with the ID of its stack. Each call may be repeated. */
 export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
   /** Runs the command in the first member that runs and has a quorum. */
   const run = async (command: readonly string[], input: string, signal: AbortSignal): Promise<void> => {
@@ -31,16 +31,16 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
   }
   return {
     /** Creates the cluster's user, which may use the cluster's own keys only. @throws EngineError UNHEALTHY */
-    add: (tenantId: string, signal: AbortSignal): Promise<void> =>
-      run(['add', tenantId], `${etcdTenantPassword(etcd, tenantId)}\n`, signal),
+    add: (cluster: string, signal: AbortSignal): Promise<void> =>
+      run(['add', cluster], `${etcdClusterPassword(etcd, cluster)}\n`, signal),
     /**
      * Makes a data directory that exists the first one of the cluster, before any member runs.
      * @param systemIdentifier Postgres' identifier of the data directory
      * @throws EngineError UNHEALTHY
      */
-    adopt: (tenantId: string, systemIdentifier: string, signal: AbortSignal): Promise<void> =>
-      run(['adopt', tenantId], `${systemIdentifier}\n${JSON.stringify(clusterSettings)}\n`, signal),
+    adopt: (cluster: string, systemIdentifier: string, signal: AbortSignal): Promise<void> =>
+      run(['adopt', cluster], `${systemIdentifier}\n${JSON.stringify(clusterSettings)}\n`, signal),
     /** Removes the cluster's user and keys. Absent ones are not an error. @throws EngineError UNHEALTHY */
-    remove: (tenantId: string, signal: AbortSignal): Promise<void> => run(['remove', tenantId], '', signal),
+    remove: (cluster: string, signal: AbortSignal): Promise<void> => run(['remove', cluster], '', signal),
   }
 }

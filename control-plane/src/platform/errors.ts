@@ -103,6 +103,7 @@ export const errorKinds = {
   ENGINE_UNREACHABLE: { status: 503, tag: 'unavailable' },
   ENGINE_FAILED: { status: 503, tag: 'unavailable' },
   HOST_DISK_FULL: { status: 507, tag: 'insufficient_storage' },
+  REGION_FULL: { status: 507, tag: 'insufficient_storage' },
   TOO_MANY_FOLLOWERS: { status: 503, tag: 'unavailable' },
 } as const satisfies Record<string, { status: number; tag: string }>
 

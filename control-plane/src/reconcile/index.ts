@@ -13,6 +13,8 @@ export {
   type RegionProbe,
   type StorageProbe,
 } from './region-probe.ts'
+export { createRoomCheck } from './region-room.ts'
+export { createRoomStore } from './store-room.ts'
 export { createRegion, hasBegun, hasCluster, isDedicated, type Region, type RegionOptions } from './region.ts'
 export { startServices } from './start-services.ts'
 export { createReconcileStore } from './store.ts'

@@ -25,8 +25,8 @@ export interface Region {
   stack(tenant: Snapshot, signal: AbortSignal): Promise<Stack>
   /** Whether the region has several hosts, so that each service of a tenant needs one. */
   spansHosts: boolean
-  /** Returns the services of a tenant, which may have no hosts yet, with the memory that they reserve. */
-  needs(tenant: Snapshot, signal: AbortSignal): Promise<ServiceNeed[]>
+  /** Returns the services of a tenant that need not exist yet, with the memory that they reserve. */
+  needs(tenant: Pick<Snapshot, 'isolation' | 'sizes'>, signal: AbortSignal): Promise<ServiceNeed[]>
   /**
    * Returns the hosts that respond, with the memory that is not reserved.
    * @param reserved memory that tenants' services reserve, by host
@@ -46,12 +46,14 @@ export interface Region {
   subnetsInUse(signal: AbortSignal): Promise<number[]>
   /** ID of the region's own stack. */
   stackId: string
+  /** The cluster in the region's own stack, which tenants share; undefined if they share a single Postgres. */
+  ownCluster: Pick<Snapshot, 'id' | 'isolation'> | undefined
   /** Returns the specified stack of the region's shared services; undefined if they are started by other means. */
   ownStack(holds: RegionHoldings, signal: AbortSignal): Promise<Stack | undefined>
   /** Waits until the tenant's own Postgres accepts statements, and a cluster confirms writes. */
   awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Gives a new cluster its user and keys in the region's etcd. A tenant without a cluster needs none. */
-  openCluster(tenant: Snapshot, signal: AbortSignal): Promise<void>
+  openCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
   closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**

@@ -3,6 +3,7 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { hasFormer, planSteps, reachablePart, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
+import { createRegionConvergence } from './converge-region.ts'
 import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
@@ -29,7 +30,6 @@ interface RegionLoopDeps {
   log: Pick<Log, 'info' | 'warn'>
 }
 
-const convergeMilliseconds = 180_000
 const observeMilliseconds = 30_000
 /** Delay between two attempts to receive the engine's events. */
 const reconnectMilliseconds = 1_000
@@ -38,6 +38,12 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   const { region, engine, store, clock, epoch, wake, log } = deps
   const stopped = () => signal.aborted
   const ownStack = region.stackId
+  const convergence = createRegionConvergence({
+    region,
+    engine,
+    clock,
+    edge: async (side) => (side === 'before' ? store.confirmLead(epoch) : undefined),
+  })
   const sweeper = new OrphanSweeper({
     engine,
     clock,
@@ -78,10 +84,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       )
     const present = withoutVolumes(stack, lost)
     const differs = planSteps(present, own).length > 0
-    if (differs)
-      await engine.converge(present, AbortSignal.any([signal, clock.timeout(convergeMilliseconds)]), (edge) =>
-        edge === 'before' ? store.confirmLead(epoch) : undefined,
-      )
+    if (differs) await convergence.converge(present, own, signal)
+    else await convergence.check(signal)
     if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
     return differs
   }

@@ -21,6 +21,7 @@ import {
   regionStack,
   regionStackId,
   type RegionStackInput,
+  type StackEnvironment,
   databaseVolumes,
   type Isolation,
   serviceNames,
@@ -69,6 +70,17 @@ const untilReady = [
   'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
 ]
 const pids = 256
+
+/** A tenant for which everything is allocated. The memory of services does not depend on it. */
+const specimen = {
+  id: 't_00000000000000000000',
+  running: true,
+  hasHome: false,
+  restarts: 0,
+  isArchived: false,
+  images: { postgres: '', runtime: '' },
+  subnet: '10.0.0.0/28',
+} as const
 
 /** Whether a tenant has a database and a runtime of its own, rather than the region's shared ones. */
 export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
@@ -135,16 +147,17 @@ export function createRegion({
     })
 
   const regionInput = async (holds: RegionHoldings, signal: AbortSignal): Promise<RegionStackInput> => {
-    const { postgres, runtime, gateway } = settings().images
-    const etcd = settings().clusters?.etcd_image
+    const { images: named, clusters } = settings()
     const digest = (image: string) => currentDigest(image, signal)
-    const [a, b, c, d] = await Promise.all([
-      digest(postgres),
-      digest(runtime),
-      gateway === undefined ? undefined : digest(gateway),
-      etcd === undefined ? undefined : digest(etcd),
+    const digestIfAny = async (image: string | undefined) => (image === undefined ? undefined : digest(image))
+    const [postgres, runtime, gateway, etcd, clusterMember] = await Promise.all([
+      digest(named.postgres),
+      digest(named.runtime),
+      digestIfAny(named.gateway),
+      digestIfAny(clusters?.etcd_image),
+      digestIfAny(spansHosts ? clusters?.member_image : undefined),
     ])
-    const images = { postgres: a, runtime: b, gateway: c, etcd: d }
+    const images = { postgres, runtime, gateway, etcd, clusterMember }
     return {
       region: config.id,
       installation: requireEngine().installation,
@@ -198,15 +211,20 @@ export function createRegion({
   const hosts = regionHosts(config, engine)
   const gatewayUrls = () => hosts.reachable(config.gateway_internal_urls)
 
-  /** Returns the specified stack of a tenant, without hosts. */
-  const stackOf = async (tenant: Snapshot, signal: AbortSignal): Promise<Stack> => {
-    const { id, isolation, sizes, restarts, images, subnet } = tenant
-    const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
+  /** Returns the parts of the region that the stacks of its tenants use. */
+  const environmentOf = async (tenant: Pick<Snapshot, 'isolation'>, signal: AbortSignal): Promise<StackEnvironment> => {
     const hasContainers = isDedicated(tenant) && processes === undefined
     const input = hasContainers ? await regionInput({ homes: true, clusters: true }, signal) : undefined
     const gateways = input === undefined ? [] : gatewayContainersOf(input)
     const cluster =
       input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
+    return { gateways, internalToken, docker, cluster, areProcesses: processes !== undefined }
+  }
+
+  /** Returns the specified stack of a tenant, without hosts. */
+  const stackOf = async (tenant: Snapshot, signal: AbortSignal): Promise<Stack> => {
+    const { id, isolation, sizes, restarts, images, subnet } = tenant
+    const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
     const specified = {
       id,
       isolation,
@@ -219,8 +237,7 @@ export function createRegion({
       subnet: cidr,
       placement: tenant.placement,
     }
-    const areProcesses = processes !== undefined
-    const environment = { gateways, internalToken, docker, cluster, areProcesses }
+    const environment = await environmentOf(tenant, signal)
     const stack = stackFor(specified, environment)
     if (tenant.moving === undefined) return stack
     return withServices(
@@ -253,8 +270,9 @@ export function createRegion({
       return spansHosts ? placed(stack, tenant.placement) : stack
     },
 
-    async needs(tenant, signal) {
-      const { services } = await stackOf(tenant, signal)
+    async needs({ isolation, sizes }, signal) {
+      const input = { ...specimen, isolation, resources: withPids(sizes) }
+      const { services } = stackFor(input, await environmentOf(input, signal))
       return services.map(({ name, resources }) => ({ service: name, memoryBytes: resources.memoryBytes }))
     },
 
@@ -288,6 +306,8 @@ export function createRegion({
       const { networks } = await requireEngine().observe(undefined, signal)
       return networks.flatMap(({ subnet }) => subnetNumber(range, subnet) ?? [])
     },
+
+    ownCluster: spansHosts ? { id: stackId, isolation: 'cluster-per-tenant' } : undefined,
 
     ownStack: async (holds, signal) =>
       docker === undefined ? undefined : regionStack(await regionInput(holds, signal)),

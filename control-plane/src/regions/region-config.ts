@@ -202,7 +202,7 @@ function containerRegion({ docker, ...region }: ContainerRegion, at: number, mas
   )
   let endpoints: ReturnType<typeof regionEndpoints>
   try {
-    endpoints = regionEndpoints(docker)
+    endpoints = regionEndpoints(region.id, docker)
   } catch (cause) {
     throw new Error(
       `TENANTRY_REGIONS_FILE/${at}/${region.engine}/network_range: ${cause instanceof Error ? cause.message : 'invalid'}`,

@@ -44,6 +44,17 @@ const gatewayPorts = {
   trusted_proxies: Type.Optional(Type.Array(Ipv4Address, { minItems: 1, maxItems: 16 })),
 }
 
+/** Images of the clusters of a region: those of tenants, and on several hosts also the one that tenants share. */
+const Clusters = Type.Object(
+  {
+    member_image: Image,
+    etcd_image: Image,
+    /** Number of tenants' clusters that are created in advance. */
+    warm_stacks: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
+  },
+  { additionalProperties: false },
+)
+
 /** The settings of every region whose services are containers. */
 const shared = {
   /** IPv4 range of all its networks, at least a /23. Nothing else on the host, and no other region, may use it. */
@@ -53,21 +64,6 @@ const shared = {
    * host's address on the region's network.
    */
   control_url: Type.String({ pattern: '^https?://' }),
-  /**
-   * Images of tenants with clusters of their own (cluster-per-tenant). Absent: the region has no clusters, and no etcd
-   * runs for them.
-   */
-  clusters: Type.Optional(
-    Type.Object(
-      {
-        member_image: Image,
-        etcd_image: Image,
-        /** Number of clusters that are created in advance. */
-        warm_stacks: Type.Optional(Type.Integer({ minimum: 0, maximum: 20 })),
-      },
-      { additionalProperties: false },
-    ),
-  ),
   /** Number of runtimes that serve the tenants without a database of their own. */
   shared_runtimes: Type.Optional(Type.Integer({ minimum: 1, maximum: 16 })),
   /** Number of database stacks that are created in advance, so that tenants start faster. */
@@ -123,6 +119,8 @@ export const DockerSettings = Type.Object(
     ]),
     /** Container of the control plane, which is attached to the region's network; absent if it runs on the host. */
     control_container: Type.Optional(Type.String({ minLength: 1 })),
+    /** Absent: the region has no clusters, and no etcd runs for them. */
+    clusters: Type.Optional(Clusters),
     ...shared,
   },
   { additionalProperties: false },
@@ -160,6 +158,7 @@ export const SwarmSettings = Type.Object(
       Type.Object({ host: HostId, container: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
       { minItems: 1, maxItems: 4 },
     ),
+    clusters: Clusters,
     /** Seconds without a response after which a host counts as lost; 600 if absent. */
     lost_after_seconds: Type.Optional(Type.Integer({ minimum: 30, maximum: 86_400 })),
     ...shared,

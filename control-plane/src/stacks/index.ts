@@ -1,12 +1,7 @@
 // The public interface of `stacks/`.
 export { archiveSpool, compressCommand } from './archive-settings.ts'
-export {
-  clusterMembers,
-  type ClusterRegion,
-  clusterRouters,
-  etcdTenantPassword,
-  routerHealthPort,
-} from './cluster-stack.ts'
+export { clusterMembers, clusterRouters, routerHealthPort } from './cluster-services.ts'
+export { type ClusterRegion, etcdClusterPassword } from './cluster-stack.ts'
 export {
   type ContainerSettings,
   DockerSettings,
@@ -50,6 +45,7 @@ export {
   runtimeAliases,
   serviceNames,
   serviceVolumes,
+  type StackEnvironment,
   stackFor,
 } from './stack-for.ts'
 export type {

@@ -1,5 +1,5 @@
 // The configuration of Patroni on one member of a cluster. Pure.
-import { movableSettings } from './shared-server-settings.ts'
+import { movableSettings, sharedServerSettings } from './shared-server-settings.ts'
 import { derivedPassword, etcdClientHosts, type EtcdCredentials } from './etcd-services.ts'
 
 /** Port of Patroni's REST interface inside the containers of members. */
@@ -29,14 +29,8 @@ const elections = {
 /** Replication slots that Patroni does not remove: those of moves. */
 const movingSlots = { type: 'logical', plugin: 'pgoutput' } as const
 
-/**
- * Settings of Postgres, the same for all sizes: Postgres reads most of them only at a start, and a start of all members
- * at once would be an outage.
- */
-const parameters = {
-  max_connections: 100,
-  reserved_connections: 54,
-  shared_buffers: '128MB',
+/** Settings of Postgres in every cluster. */
+const commonParameters = {
   max_wal_size: '512MB',
   min_wal_size: '80MB',
   // What a replica may still need after its return. A replica that needs more is copied again.
@@ -51,76 +45,107 @@ const parameters = {
 } as const
 
 /** Settings that Patroni stores in etcd when a cluster begins: the rules of elections, and settings that are equal on all members. */
-export const clusterSettings = {
-  ...elections,
-  ignore_slots: [movingSlots],
-  postgresql: { use_pg_rewind: true, use_slots: true, parameters },
+export type ClusterSettings = ReturnType<typeof settingsWith>
+
+function settingsWith(own: Readonly<Record<string, string | number>>) {
+  // The order of the names stays, because another text of the configuration would replace the members of existing clusters.
+  const parameters = { ...own, ...commonParameters, ...own }
+  return {
+    ...elections,
+    ignore_slots: [movingSlots],
+    postgresql: { use_pg_rewind: true, use_slots: true, parameters },
+  }
 }
 
-/** The rules of pg_hba.conf. Tenants' logins arrive through the routers, on the tenant's own network. */
-const hostAccess = [
-  'local all,replication postgres peer',
-  'local all all reject',
-  'host replication replicator samenet scram-sha-256',
-  'host postgres rewind samenet scram-sha-256',
-  'host all postgres,replicator,rewind all reject',
-  'host replication all all reject',
-  'host all all all scram-sha-256',
-] as const
+/**
+ * The settings of a tenant's cluster, the same for all sizes: Postgres reads most of them only at a start, and a start of
+ * all members at once would be an outage.
+ */
+export const clusterSettings = settingsWith({
+  max_connections: 100,
+  reserved_connections: 54,
+  shared_buffers: '128MB',
+})
+
+/** Returns the settings of the cluster that tenants of a region share. @param size settings that depend on its size */
+export function sharedClusterSettings(size: Readonly<Record<string, string | number>>): ClusterSettings {
+  return settingsWith({ ...sharedServerSettings, ...size })
+}
+
+/**
+ * Returns the rules of pg_hba.conf. Tenants' logins arrive through the routers.
+ * @param isShared whether the superuser connects over TCP, as the control plane does to a database that tenants share
+ */
+function hostAccess(isShared: boolean): string[] {
+  return [
+    'local all,replication postgres peer',
+    'local all all reject',
+    'host replication replicator samenet scram-sha-256',
+    'host postgres rewind samenet scram-sha-256',
+    isShared ? 'host all replicator,rewind all reject' : 'host all postgres,replicator,rewind all reject',
+    'host replication all all reject',
+    'host all all all scram-sha-256',
+  ]
+}
 
 /** Name of the user of Patroni's REST interface that may change the cluster. */
 export const patroniUser = 'patroni'
 
-/** Returns the password of that user in a tenant's cluster. */
-export function patroniPassword(etcd: Pick<EtcdCredentials, 'seed'>, tenantId: string): string {
-  return derivedPassword(etcd, `patroni:${tenantId}`)
+/** Returns the password of that user in a cluster. @param cluster ID of its stack */
+export function patroniPassword(etcd: Pick<EtcdCredentials, 'seed'>, cluster: string): string {
+  return derivedPassword(etcd, `patroni:${cluster}`)
 }
 
 interface PatroniInput {
-  tenantId: string
-  /** Name of the member for Patroni, and one of its names on the tenant's network. No two containers may have the same at once. */
+  /** ID of the cluster's stack. */
+  cluster: string
+  /** Name of the member for Patroni, and one of its names on the cluster's network. No two containers may have the same at once. */
   member: string
   etcd: Pick<EtcdCredentials, 'seed'>
+  settings: ClusterSettings
   /** Settings of Postgres that a member applies at its next start. */
   ownParameters: Readonly<Record<string, string>>
+  /** Password with which the superuser of a new cluster connects over TCP; undefined if it cannot. */
+  superuserPassword: string | undefined
 }
 
-/** Returns the purpose from which the password of a tenant's user of etcd is derived. */
-export const etcdPasswordPurpose = (tenantId: string): string => `etcd:${tenantId}`
+/** Returns the purpose from which the password of a cluster's user of etcd is derived. */
+export const etcdPasswordPurpose = (cluster: string): string => `etcd:${cluster}`
 
 /** Returns the passwords of the roles with which members copy from each other, by role. */
 export function memberPasswords(
   etcd: Pick<EtcdCredentials, 'seed'>,
-  tenantId: string,
+  cluster: string,
 ): Record<'replicator' | 'rewind', string> {
   return {
-    replicator: derivedPassword(etcd, `replication:${tenantId}`),
-    rewind: derivedPassword(etcd, `rewind:${tenantId}`),
+    replicator: derivedPassword(etcd, `replication:${cluster}`),
+    rewind: derivedPassword(etcd, `rewind:${cluster}`),
   }
 }
 
 /** Returns the configuration as JSON, which is valid YAML. It contains passwords. */
-export function patroniConfiguration({ tenantId, member, etcd, ownParameters }: PatroniInput): string {
-  const passwords = memberPasswords(etcd, tenantId)
+export function patroniConfiguration(input: PatroniInput): string {
+  const { cluster, member, etcd, settings, ownParameters, superuserPassword } = input
+  const passwords = memberPasswords(etcd, cluster)
   return JSON.stringify({
-    scope: tenantId,
+    scope: cluster,
     namespace,
     name: member,
     restapi: {
       listen: `0.0.0.0:${patroniPort}`,
       connect_address: `${member}:${patroniPort}`,
       // Only calls that change the cluster need it.
-      authentication: { username: patroniUser, password: patroniPassword(etcd, tenantId) },
+      authentication: { username: patroniUser, password: patroniPassword(etcd, cluster) },
     },
     etcd3: {
       hosts: etcdClientHosts,
       protocol: 'https',
       cacert: '/run/secrets/etcd-ca.pem',
-      username: tenantId,
-      password: derivedPassword(etcd, etcdPasswordPurpose(tenantId)),
+      username: cluster,
+      password: derivedPassword(etcd, etcdPasswordPurpose(cluster)),
     },
     bootstrap: {
-      dcs: clusterSettings,
+      dcs: settings,
       initdb: [{ encoding: 'UTF8' }, { locale: 'C.UTF-8' }, 'data-checksums'],
       post_bootstrap: '/usr/local/bin/prepare-cluster',
     },
@@ -137,12 +162,15 @@ export function patroniConfiguration({ tenantId, member, etcd, ownParameters }: 
       remove_data_directory_on_rewind_failure: true,
       remove_data_directory_on_diverged_timelines: true,
       authentication: {
-        superuser: { username: 'postgres' },
+        superuser: {
+          username: 'postgres',
+          ...(superuserPassword === undefined ? {} : { password: superuserPassword }),
+        },
         replication: { username: 'replicator', password: passwords.replicator },
         rewind: { username: 'rewind', password: passwords.rewind },
       },
       parameters: { unix_socket_directories: '/run/postgresql', ...ownParameters },
-      pg_hba: hostAccess,
+      pg_hba: hostAccess(superuserPassword !== undefined),
     },
     watchdog: { mode: 'off' },
     log: { deduplicate_heartbeat_logs: true },

@@ -1,6 +1,8 @@
 // The parts of a region, each with its fixed address on the region's network and its host. Pure.
+import { clusterMembers, clusterRouters } from './cluster-services.ts'
 import { hostsOf, type ContainerSettings, type DockerSettings, type HostSettings } from './container-settings.ts'
 import { memberNumbers, type MemberNumber } from './etcd-services.ts'
+import type { Placement } from './placed.ts'
 import type { Range } from './subnets.ts'
 import { parseRange, regionAddress } from './subnets.ts'
 
@@ -36,7 +38,10 @@ export type OwnGateway = Extract<DockerSettings['gateway'], { port: number }>
 /** All parts of a region. */
 export interface RegionLayout {
   range: Range
+  /** The shared Postgres, of a region on one host. */
   postgres: RegionPart
+  /** Hosts of the members and routers of the shared cluster, of a region on several hosts. */
+  clusterHosts: Placement
   /** Addresses of the gateways, created or existing. */
   gateways: RegionPart[]
   /** The gateways that the control plane creates. */
@@ -64,7 +69,11 @@ export function regionLayout(settings: ContainerSettings): RegionLayout {
   const ownGateways = gatewaysOf(settings, address)
   return {
     range,
-    postgres: { address: address(lastOctets.postgres), ...on(0) },
+    postgres: { address: address(lastOctets.postgres) },
+    clusterHosts: {
+      ...spreadOver(hosts, clusterMembers),
+      ...spreadOver(hosts, clusterRouters),
+    },
     gateways: ownGateways.length > 0 ? ownGateways : [{ address: address(lastOctets.gateway) }],
     ownGateways,
     runtimes: Array.from({ length: settings.shared_runtimes ?? Math.max(hosts.length, 1) }, (_, number) => ({
@@ -82,6 +91,15 @@ export function regionLayout(settings: ContainerSettings): RegionLayout {
       string | undefined
     >,
   }
+}
+
+function spreadOver(hosts: readonly HostSettings[], services: readonly string[]): Placement {
+  return Object.fromEntries(
+    services.flatMap((service, number) => {
+      const { host } = hostOf(hosts, number)
+      return host === undefined ? [] : [[service, host]]
+    }),
+  )
 }
 
 /** Returns the host of the part of a number, in turn. */

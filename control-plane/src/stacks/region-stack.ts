@@ -1,10 +1,13 @@
 // Computes a region's stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
 import { acceptedTokens, type InternalToken } from '@tenantry/contract'
 import { hostsOf, type ContainerSettings } from './container-settings.ts'
+import { clusterServices, clusterVolumes } from './cluster-services.ts'
 import { etcdName, etcdServices, etcdVolumes, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
 import { onHost } from './on-host.ts'
+import { sharedClusterSettings } from './patroni-settings.ts'
+import { placedVolumes } from './placed.ts'
 import { regionLayout, type GatewayPart, type OwnGateway, type RegionLayout, type RegionPart } from './region-layout.ts'
 import {
   egressEnvironment,
@@ -19,7 +22,7 @@ import type { Attachment, AttachedContainer, OtherContainer, Resources, Service,
 import { parseRange, regionAddress, regionSubnets } from './subnets.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
-const gigabyte = 2 ** 30
+const [megabyte, gigabyte] = [2 ** 20, 2 ** 30]
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
   // The watchdog's limit for all tenants' sessions is 2 GB, and it needs a second to act.
   postgres: { memoryBytes: 3 * gigabyte, cpuMillis: 2_000, pids: 512 },
@@ -29,6 +32,12 @@ const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
 const connections = 200
 const reservedConnections = 130
 const runtimeConnections = 100
+/** Settings of the shared Postgres of a region on several hosts that depend on its size. */
+const clusterSize = {
+  max_connections: connections,
+  reserved_connections: reservedConnections,
+  shared_buffers: `${shared.postgres.memoryBytes / megabyte / 8}MB`,
+}
 
 /**
  * Returns the ID of a region's stack. It contains the installation, because two on one engine may have regions of the
@@ -51,9 +60,18 @@ interface RegionEndpoints {
   gateways: PartUrl[]
 }
 
+/**
+ * Returns the name of the routers to the shared Postgres of a region on several hosts. A control plane's container may be on the
+ * networks of several regions.
+ */
+function sharedPostgresName(region: string): string {
+  return `shared-postgres-${region}`
+}
+
 /** Returns the addresses of a region's Postgres, runtimes and gateways. @throws RangeError for an invalid range */
-export function regionEndpoints(settings: ContainerSettings): RegionEndpoints {
+export function regionEndpoints(region: string, settings: ContainerSettings): RegionEndpoints {
   const { postgres, runtimes, gateways } = regionLayout(settings)
+  const postgresHost = hostsOf(settings).length > 0 ? sharedPostgresName(region) : postgres.address
   const urlOf =
     (port: number) =>
     ({ address, host }: RegionPart): PartUrl => ({
@@ -61,7 +79,7 @@ export function regionEndpoints(settings: ContainerSettings): RegionEndpoints {
       ...(host === undefined ? {} : { host }),
     })
   return {
-    postgresHost: `${postgres.address}:${ports.postgres}`,
+    postgresHost: `${postgresHost}:${ports.postgres}`,
     runtimes: runtimes.map(urlOf(ports.runtime)),
     gateways: gateways.map(urlOf(ports.gatewayInternal)),
   }
@@ -75,7 +93,13 @@ export interface RegionStackInput {
   /** The region's settings. */
   docker: ContainerSettings
   /** Digests of the images. */
-  images: { postgres: string; runtime: string; gateway: string | undefined; etcd?: string | undefined }
+  images: {
+    postgres: string
+    runtime: string
+    gateway: string | undefined
+    etcd?: string | undefined
+    clusterMember?: string | undefined
+  }
   internalToken: InternalToken
   superuserPassword: string
   /** Secret key of the shared runtimes' storage; undefined without one. */
@@ -94,7 +118,7 @@ export interface RegionStackInput {
  * @throws RangeError for an invalid range of networks, or for a gateway without an image
  */
 export function regionStack(input: RegionStackInput): Stack {
-  const { region, installation, docker, images, internalToken, superuserPassword, s3SecretKey, hasHomes } = input
+  const { region, installation, docker, images, internalToken, s3SecretKey, hasHomes } = input
   const layout = regionLayout(docker)
   const spansHosts = hostsOf(docker).length > 0
   const token = new SecretText(acceptedTokens(internalToken).join('\n'))
@@ -124,19 +148,7 @@ export function regionStack(input: RegionStackInput): Stack {
     }),
     ...onHost(part),
   }))
-  const postgres = {
-    ...postgresService({
-      image: images.postgres,
-      network: attachment(layout.postgres, 'postgres'),
-      resources: shared.postgres,
-      connections,
-      reservedConnections,
-      settings: sharedServerSettings,
-      secrets: { 'superuser-password': new SecretText(superuserPassword) },
-      restarts: 0,
-    }),
-    ...onHost(layout.postgres),
-  }
+  const postgres = spansHosts ? sharedCluster(input, layout) : sharedPostgres(input, layout)
   const subnets = regionSubnets(layout.range)
   const assigned = spansHosts ? { assigned: subnets.assigned } : {}
   const net = {
@@ -150,7 +162,7 @@ export function regionStack(input: RegionStackInput): Stack {
   const etcd = etcdOf(input, layout)
   const files = new Map(layout.runtimes.map((part) => [part.volume, part]))
   const volumes = [
-    { name: 'data', mustExist: hasHomes, isGuarded: true, ...onHost(layout.postgres) },
+    ...postgres.volumes,
     ...[...files].map(([name, part]) => ({
       name,
       // On several hosts, the files are in S3.
@@ -158,14 +170,14 @@ export function regionStack(input: RegionStackInput): Stack {
       isGuarded: false,
       ...onHost(part),
     })),
-    ...(etcd.length === 0 ? [] : etcdVolumes(input.hasClusters === true, layout.etcdHosts)),
+    ...(etcd.length === 0 ? [] : etcdVolumes(input.hasClusters === true || (spansHosts && hasHomes), layout.etcdHosts)),
   ]
   const base: Stack = {
     id: regionStackId(region, installation),
     state: 'running',
     networks: [net],
     volumes,
-    services: [postgres, ...runtimes, ...etcd],
+    services: [...postgres.services, ...runtimes, ...etcd],
   }
   if (layout.ownGateways.length === 0) return base
   // A network without a route to the outside publishes no ports.
@@ -185,6 +197,43 @@ export function regionStack(input: RegionStackInput): Stack {
     ],
     services: [...base.services, ...layout.ownGateways.map((part) => gatewayService(input, part))],
   }
+}
+
+/** The services of the shared Postgres, and their volumes. */
+type PostgresPart = Pick<Stack, 'services' | 'volumes'>
+
+function sharedPostgres({ images, superuserPassword, hasHomes }: RegionStackInput, layout: RegionLayout): PostgresPart {
+  const service = postgresService({
+    image: images.postgres,
+    network: attachment(layout.postgres, 'postgres'),
+    resources: shared.postgres,
+    connections,
+    reservedConnections,
+    settings: sharedServerSettings,
+    secrets: { 'superuser-password': new SecretText(superuserPassword) },
+    restarts: 0,
+  })
+  return { services: [service], volumes: [{ name: 'data', mustExist: hasHomes, isGuarded: true }] }
+}
+
+/** Returns the shared Postgres of a region on several hosts: a cluster, one member of which may be lost with its host. */
+function sharedCluster(input: RegionStackInput, { clusterHosts }: RegionLayout): PostgresPart {
+  const { region, installation, images, etcd, superuserPassword } = input
+  if (images.clusterMember === undefined || etcd === undefined)
+    throw new RangeError('A region on several hosts needs "clusters": its shared Postgres is one.')
+  const services = clusterServices({
+    id: regionStackId(region, installation),
+    image: images.clusterMember,
+    restarts: 0,
+    resources: shared.postgres,
+    etcd,
+    settings: sharedClusterSettings(clusterSize),
+    ownParameters: {},
+    superuserPassword,
+    routerAlias: sharedPostgresName(region),
+    hosts: clusterHosts,
+  })
+  return { services, volumes: placedVolumes(clusterVolumes, services) }
 }
 
 function attachment({ address }: RegionPart, alias: string): Attachment {

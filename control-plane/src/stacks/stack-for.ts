@@ -1,7 +1,8 @@
 // Computes a tenant's stack, with one branch per isolation model. Pure.
 import { acceptedTokens, sentToken, tenantToken, type InternalToken } from '@tenantry/contract'
 import { archiveSettings } from './archive-settings.ts'
-import { clusterMembers, clusterRouters, clusterStack, type ClusterRegion } from './cluster-stack.ts'
+import { clusterMembers, clusterRouters } from './cluster-services.ts'
+import { clusterStack, type ClusterRegion } from './cluster-stack.ts'
 import type { Isolation, OwnIsolation } from './isolation.ts'
 import { hostsOf, type ContainerSettings } from './container-settings.ts'
 import { processAddress } from './process-settings.ts'
@@ -36,7 +37,7 @@ export interface StackInput {
   placement?: Placement
 }
 
-interface StackEnvironment {
+export interface StackEnvironment {
   /** Containers of the region's gateways; none if the services are processes. */
   gateways: readonly OtherContainer[]
   internalToken: InternalToken

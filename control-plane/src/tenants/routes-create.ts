@@ -11,6 +11,7 @@ import type { TenantCreated } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { hostDiskCheck } from './host-limits.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
@@ -44,6 +45,8 @@ export interface CreateTenantDeps extends ResponseDeps, WaitDeps {
   plans: Pick<PlanStore, 'list'>
   /** Returns a region's engine; undefined if its parts are started by other means. */
   engineOf(region: string): Engine | undefined
+  /** Whether the hosts of a region have memory that is not reserved for another tenant's own services. */
+  hasRoom(region: string, wanted: { plan: string; isolation: Isolation }): Promise<boolean>
   clock: Pick<Clock, 'timeout'>
   /** The current time. */
   now: () => Date
@@ -75,6 +78,12 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         const { region, plan, isolation } = await chosenValues(deps, request.body)
         await checkDisk(region.id, isolation)
+        if (!(await deps.hasRoom(region.id, { plan, isolation })))
+          throw new ControlError(
+            'REGION_FULL',
+            `No host of the region "${region.id}" has enough memory that is not reserved, for a tenant with the plan ${plan} ` +
+              `and the isolation ${isolation}.`,
+          )
         const present = ({ tenant, operation, secrets }: TenantCreated) => ({
           ...toTenantBody(tenant, region, secrets.admin_password),
           keys: {

@@ -169,8 +169,8 @@ export interface TestApiOptions {
   /** Whether the leader's jobs other than reconciliation run. */
   jobs?: boolean
   sessionLimits?: SessionLimitsConfig
-  /** Adds a region `cloud` to the region `local`. */
-  cloud?: boolean
+  /** Adds a region `cloud` to the region `local`; with the memory of its host, services are placed on that. */
+  cloud?: boolean | { hostBytes: number }
   prices?: BillingConfig
   /** Directory of the backups, further targets, and name of the installation. Without it the control plane makes no backups. */
   backups?: { directory: string; installation: string; targets?: TargetConfig[] }
@@ -190,7 +190,7 @@ export async function startApi(t: Pick<Test, 'teardown'>, options: TestApiOption
   }
   const log: string[] = []
   const routes: RouteSeen[] = []
-  const engine = new FakeEngine()
+  const [engine, { cloud }] = [new FakeEngine(), options]
   let region: FakeRegion | undefined
   const plane = await openControlPlane(configOf(postgres, options), {
     clock: testClock,
@@ -201,7 +201,7 @@ export async function startApi(t: Pick<Test, 'teardown'>, options: TestApiOption
     resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')),
     probe: (published) => (region = new FakeRegion(published)),
     openRegion: (given) =>
-      given.config.id === cloudConfig.id ? cloudRegion({ ...given, engine }) : createRegion(given),
+      given.config.id === cloudConfig.id ? cloudRegion({ ...given, engine, cloud }) : createRegion(given),
     onRoute: (route) => routes.push(route),
   })
   const { app } = plane
@@ -323,7 +323,7 @@ export async function startApi(t: Pick<Test, 'teardown'>, options: TestApiOption
 
 function configOf(
   postgres: TestPostgres,
-  { cloud = false, deleteGraceSeconds = 3600, prices, backups, sessionLimits = defaultSessionLimits }: TestApiOptions,
+  { cloud, deleteGraceSeconds = 3600, prices, backups, sessionLimits = defaultSessionLimits }: TestApiOptions,
 ): Config {
   const local: RegionConfig = {
     id: 'local',
@@ -355,9 +355,8 @@ function configOf(
     installation: backups?.installation,
     backups: backups?.directory,
     backupTargets: backups?.targets ?? [],
-    dumpMinutes: 0,
-    proofDays: 7,
-    regions: cloud ? [local, cloudConfig] : [local],
+    ...{ dumpMinutes: 0, proofDays: 7 },
+    regions: cloud === undefined ? [local] : [local, cloudConfig],
     deleteGraceSeconds,
     orphanGraceSeconds: 0,
     maxUploadBytes: 100_000_000,

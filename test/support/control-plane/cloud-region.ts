@@ -46,10 +46,20 @@ export function cloudRegion(options: {
   homes: HomeDatabases
   internalToken: InternalToken
   clock: Clock
+  /** Memory of its host `cloud-1`, on which services are placed as in a region with several hosts; otherwise there is no such host. */
+  cloud?: boolean | { hostBytes: number } | undefined
 }): Region {
+  const region = createRegion({ ...options, config: cloudConfig, migrations: [], maxObjects: 2_000 })
+  const hostBytes = typeof options.cloud === 'object' ? options.cloud.hostBytes : undefined
   return {
-    ...createRegion({ ...options, config: cloudConfig, migrations: [], maxObjects: 2_000 }),
+    ...region,
     home: () => home,
     awaitDatabase: () => Promise.resolve(),
+    ...(hostBytes === undefined
+      ? {}
+      : {
+          spansHosts: true,
+          capacities: async (reserved) => [{ id: 'cloud-1', freeBytes: hostBytes - (reserved.get('cloud-1') ?? 0) }],
+        }),
   }
 }

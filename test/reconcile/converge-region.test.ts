@@ -1,0 +1,103 @@
+// The shared cluster of a region on several hosts: its user of etcd comes before its members, a region whose cluster accepts no writes
+// is not ready, and a member that does not follow copies its data again.
+import t from 'tap'
+import type { ObservedContainer, ObservedHost } from '#control-plane/engines/container-host.ts'
+import { createRegionConvergence } from '#control-plane/reconcile/converge-region.ts'
+import { clusterMembers, clusterRouters } from '#control-plane/stacks/cluster-services.ts'
+import type { Stack } from '#control-plane/stacks/stack.ts'
+import { stoppedClock } from '#test/support/control-plane/clock.ts'
+
+const own = { id: 'region-north-01234567', isolation: 'cluster-per-tenant' } as const
+const stack: Stack = { id: own.id, state: 'running', networks: [], volumes: [], services: [] }
+const nothing: ObservedHost = { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }
+const withMember: ObservedHost = {
+  ...nothing,
+  containers: [{ labels: { service: 'postgres-2' } } as unknown as ObservedContainer],
+}
+const member = (name: string, role: string, state: string, lag: number) => ({ name, role, state, timeline: 1, lag })
+const whole = [
+  member('postgres-1-a', 'leader', 'running', 0),
+  member('postgres-2-b', 'quorum_standby', 'streaming', 0),
+  member('postgres-3-c', 'quorum_standby', 'streaming', 0),
+]
+
+/** @param ownCluster null for a region whose tenants share a single Postgres */
+function startConvergence(ownCluster: typeof own | null = own) {
+  const clock = stoppedClock()
+  const calls: string[] = []
+  const reported = { members: whole }
+  const convergence = createRegionConvergence({
+    region: {
+      ownCluster: ownCluster ?? undefined,
+      openCluster: async ({ id }) => void calls.push(`open ${id}`),
+      cluster: () => Promise.resolve(undefined),
+      readyRouters: () => Promise.resolve(new Set<string>()),
+      switchOver: () => Promise.resolve(undefined),
+      copyAgain: async (id, name) => void calls.push(`copy ${id} ${name}`),
+    },
+    engine: {
+      observe: () => Promise.resolve(nothing),
+      converge: async (_stack, _signal, _edge, held) =>
+        void calls.push(`converge without ${[...(held ?? [])].join(' ')}`),
+      exec: () =>
+        Promise.resolve({
+          code: 0,
+          stdout: `HTTP/1.0 200 OK\r\n\r\n${JSON.stringify(reported)}`,
+          stderr: '',
+        }),
+    },
+    clock,
+    edge: () => Promise.resolve(),
+  })
+  return { clock, calls, reported, convergence, signal: new AbortController().signal }
+}
+
+t.test('The members of a new cluster start after etcd has their user', async (t) => {
+  const { calls, convergence, signal } = startConvergence()
+  await convergence.converge(stack, nothing, signal)
+  const held = [...clusterMembers, ...clusterRouters].join(' ')
+  t.same(calls, [`converge without ${held}`, `open ${own.id}`, 'converge without '])
+})
+
+t.test('A cluster that exists is repaired without etcd', async (t) => {
+  const { calls, convergence, signal } = startConvergence()
+  await convergence.converge(stack, withMember, signal)
+  t.same(calls, ['converge without '])
+})
+
+t.test('A single Postgres is converged with the other services', async (t) => {
+  const { calls, convergence, signal } = startConvergence(null)
+  await convergence.converge(stack, nothing, signal)
+  await convergence.check(signal)
+  t.same(calls, ['converge without '])
+})
+
+t.test('A cluster without a primary, or without a replica that confirms, is reported', async (t) => {
+  const { reported, convergence, signal } = startConvergence()
+  await convergence.check(signal)
+  reported.members = whole.slice(0, 1)
+  await t.rejects(convergence.check(signal), {
+    code: 'UNHEALTHY',
+    message: 'No replica confirms the commits of postgres-1.',
+  })
+  reported.members = whole.slice(1)
+  await t.rejects(convergence.check(signal), { code: 'UNHEALTHY', message: 'The cluster has no primary.' })
+})
+
+t.test('A replica that does not come closer to the primary for a while copies its data again', async (t) => {
+  const { clock, calls, reported, convergence, signal } = startConvergence()
+  const behind = (lag: number) =>
+    (reported.members = [...whole.slice(0, 2), member('postgres-3-c', 'replica', 'running', lag)])
+  behind(900)
+  await convergence.check(signal)
+  clock.pass(20)
+  await convergence.check(signal)
+  t.same(calls, [], 'not at once')
+  clock.pass(30)
+  behind(800)
+  await convergence.check(signal)
+  t.same(calls, [], 'not while it comes closer')
+  clock.pass(50)
+  await convergence.check(signal)
+  t.same(calls, [`copy ${own.id} postgres-3`])
+})
