@@ -253,7 +253,10 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
         const isComplete =
           state?.hasQuorum === true && state.candidates.length === 2 && state.notReplicating.length === 0
         return isComplete ? true : undefined
-      }, 180)
+      }, 180).catch(async (cause: unknown) => {
+        const state = JSON.stringify(await clusterOf(tenantId))
+        throw new Error(`The cluster ${tenantId} is not complete: ${state}\n${await logs()}`, { cause })
+      })
     },
     containersOf: (host, tenantId) => named(host, tenantId, 'ps', '--all', '--format', '{{.Names}}'),
     volumesOf: (host, tenantId) => named(host, tenantId, 'volume', 'ls', '--format', '{{.Name}}'),
