@@ -1,7 +1,8 @@
 #!/bin/bash
 # Manages who may use etcd. `add ID` gives the user ID, with the password on standard input, the keys below /tenantry/ID/ and no
 # others. `adopt ID` makes a data directory that exists the first one of the cluster: its system identifier is the first line of the
-# standard input, the cluster's settings are the second. `remove ID` removes user, role and keys. `list` prints all keys and users.
+# standard input, the cluster's settings are the second. `begun ID` prints `yes` if the cluster has created its database, and `no`
+# otherwise. `remove ID` removes user, role and keys. `list` prints all keys and users.
 # Each command may be repeated.
 set -euo pipefail
 
@@ -71,6 +72,14 @@ adopt() {
   must put "/tenantry/$id/initialize" "$system_identifier"
 }
 
+begun() {
+  local found
+  await_etcd
+  enable_access_control
+  found=$(etcdctl get --count-only --write-out=fields "/tenantry/$id/initialize") || fail "the keys of $id can't be read"
+  if [[ $found == *'"Count" : 1'* ]]; then echo yes; else echo no; fi
+}
+
 remove() {
   await_etcd
   enable_access_control
@@ -86,10 +95,10 @@ list() {
 
 case $command in
   list) list ;;
-  add | adopt | remove)
+  add | adopt | begun | remove)
     [[ $id =~ ^(t_[0-9a-f]{20}|region-[a-z][a-z0-9-]*-[0-9a-f]{8})$ ]] ||
       fail "\"${id:0:100}\" is not the ID of a tenant, nor that of a region's stack"
     "$command"
     ;;
-  *) fail "unknown command \"${command:0:100}\"; allowed: add, adopt, remove, list" ;;
+  *) fail "unknown command \"${command:0:100}\"; allowed: add, adopt, begun, remove, list" ;;
 esac

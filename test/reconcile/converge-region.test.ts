@@ -25,10 +25,11 @@ const whole = [
 function startConvergence(ownCluster: typeof own | null = own) {
   const clock = stoppedClock()
   const calls: string[] = []
-  const reported = { members: whole }
+  const reported = { members: whole, hasBegun: true }
   const convergence = createRegionConvergence({
     region: {
       ownCluster: ownCluster ?? undefined,
+      hasBegunCluster: () => Promise.resolve(reported.hasBegun),
       openCluster: async ({ id }) => void calls.push(`open ${id}`),
       cluster: () => Promise.resolve(undefined),
       readyRouters: () => Promise.resolve(new Set<string>()),
@@ -54,20 +55,31 @@ function startConvergence(ownCluster: typeof own | null = own) {
 
 t.test('The members of a new cluster start after etcd has their user', async (t) => {
   const { calls, convergence, signal } = startConvergence()
-  await convergence.converge(stack, nothing, signal)
+  await convergence.converge(stack, nothing, false, signal)
   const held = [...clusterMembers, ...clusterRouters].join(' ')
   t.same(calls, [`converge without ${held}`, `open ${own.id}`, 'converge without '])
 })
 
+t.test('No empty cluster is started where tenants have homes', async (t) => {
+  const { calls, reported, convergence, signal } = startConvergence()
+  reported.hasBegun = false
+  await t.rejects(convergence.converge(stack, nothing, true, signal), { code: 'VOLUME_MISSING' })
+  const held = [...clusterMembers, ...clusterRouters].join(' ')
+  t.same(calls, [`converge without ${held}`], 'no member was created')
+  reported.hasBegun = true
+  await convergence.converge(stack, nothing, true, signal)
+  t.equal(calls.at(-1), 'converge without ')
+})
+
 t.test('A cluster that exists is repaired without etcd', async (t) => {
   const { calls, convergence, signal } = startConvergence()
-  await convergence.converge(stack, withMember, signal)
+  await convergence.converge(stack, withMember, true, signal)
   t.same(calls, ['converge without '])
 })
 
 t.test('A single Postgres is converged with the other services', async (t) => {
   const { calls, convergence, signal } = startConvergence(null)
-  await convergence.converge(stack, nothing, signal)
+  await convergence.converge(stack, nothing, false, signal)
   await convergence.check(signal)
   t.same(calls, ['converge without '])
 })

@@ -73,7 +73,10 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   t.not((await platform.primaryOf(id)).member, primary)
   t.not((await platform.primaryOf(platform.sharedCluster)).member, sharedPrimary)
   await platform.untilHost(lostHost, ({ state }) => state === 'unreachable')
-  t.match(await platform.call('GET', `/v1/tenants/${id}`), { status: 200 }, 'a control plane responds')
+  const late = await platform.call('POST', '/v1/tenants', { name: 'eve', plan: 'Free', region: 'local' })
+  t.match(late, { status: 201, body: { isolation: 'schema-per-tenant' } }, 'a control plane responds')
+  await platform.until(String(late.body['tenant_id']), ({ status }) => status === 'ready')
+  t.pass('and leads, and reaches the shared cluster')
 
   t.match(await use(lostHost, 'lost'), { status: 200, body: { use: 'lost' } })
   await platform.untilHost(lostHost, ({ services }) => (services as unknown[]).length === 0)

@@ -13,13 +13,13 @@ interface EtcdAccessOptions {
 /** Manages the users of a region's etcd, one for each cluster, with the ID of its stack. Each call may be repeated. */
 export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
   /** Runs the command in the first member that runs and has a quorum. */
-  const run = async (command: readonly string[], input: string, signal: AbortSignal): Promise<void> => {
+  const run = async (command: readonly string[], input: string, signal: AbortSignal): Promise<string> => {
     let failure: unknown
     for (const member of memberNumbers) {
       try {
         const program = ['/usr/local/bin/etcd-access', ...command]
-        const { code, stderr } = await engine.exec(regionStackId, etcdName(member), program, { input, signal })
-        if (code === 0) return
+        const { code, stdout, stderr } = await engine.exec(regionStackId, etcdName(member), program, { input, signal })
+        if (code === 0) return stdout
         failure = new Error(`etcd-access ended with exit code ${code}: ${stderr.trim().slice(-300)}`)
       } catch (cause) {
         signal.throwIfAborted()
@@ -31,16 +31,20 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
   }
   return {
     /** Creates the cluster's user, which may use the cluster's own keys only. @throws EngineError UNHEALTHY */
-    add: (cluster: string, signal: AbortSignal): Promise<void> =>
-      run(['add', cluster], `${etcdClusterPassword(etcd, cluster)}\n`, signal),
+    add: async (cluster: string, signal: AbortSignal): Promise<void> =>
+      void (await run(['add', cluster], `${etcdClusterPassword(etcd, cluster)}\n`, signal)),
+    /** Whether a member of the cluster has created its database. @throws EngineError UNHEALTHY */
+    hasBegun: async (cluster: string, signal: AbortSignal): Promise<boolean> =>
+      (await run(['begun', cluster], '', signal)).trim() === 'yes',
     /**
      * Makes a data directory that exists the first one of the cluster, before any member runs.
      * @param systemIdentifier Postgres' identifier of the data directory
      * @throws EngineError UNHEALTHY
      */
-    adopt: (cluster: string, systemIdentifier: string, signal: AbortSignal): Promise<void> =>
-      run(['adopt', cluster], `${systemIdentifier}\n${JSON.stringify(clusterSettings)}\n`, signal),
+    adopt: async (cluster: string, systemIdentifier: string, signal: AbortSignal): Promise<void> =>
+      void (await run(['adopt', cluster], `${systemIdentifier}\n${JSON.stringify(clusterSettings)}\n`, signal)),
     /** Removes the cluster's user and keys. Absent ones are not an error. @throws EngineError UNHEALTHY */
-    remove: (cluster: string, signal: AbortSignal): Promise<void> => run(['remove', cluster], '', signal),
+    remove: async (cluster: string, signal: AbortSignal): Promise<void> =>
+      void (await run(['remove', cluster], '', signal)),
   }
 }

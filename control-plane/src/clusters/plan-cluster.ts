@@ -68,7 +68,7 @@ function planMembers(
   state: ClusterState | undefined,
   change: (name: string) => ClusterStep,
 ): ClusterStep {
-  if (state === undefined) return { do: 'wait', message: "No member of the tenant's cluster responds." }
+  if (state === undefined) return { do: 'wait', message: 'No member of the cluster responds.' }
   const stoppable = members.find((name) => canStop(name, state))
   if (stoppable !== undefined) return change(stoppable)
   const { primary, candidates } = state

@@ -39,5 +39,5 @@ export async function switchOver(
       failure = cause
     }
   }
-  throw new EngineError('UNHEALTHY', "No member of the tenant's cluster accepts a switchover.", { cause: failure })
+  throw new EngineError('UNHEALTHY', 'No member of the cluster accepts a switchover.', { cause: failure })
 }

@@ -59,10 +59,11 @@ export async function lead(
         connectionString: url,
         application_name: 'tenantry-leader',
         query_timeout: response,
-        options: `-c idle_session_timeout=${session}`,
       })
       client.on('error', () => lost.abort())
       client.on('end', () => lost.abort())
+      // A write of the former leader may hold the row of the epoch. Its session ends, too.
+      await client.query(`set idle_session_timeout = ${session}; set statement_timeout = ${response}`)
       while (!stopped() && !(await tryLock(client))) await sleep(poll, undefined, { signal }).catch(() => undefined)
       if (stopped()) break
       const { rows } = await client.query<{ epoch: string }>(

@@ -9,10 +9,18 @@ export type ConnectionConfig = Omit<pg.ClientConfig, 'connectionString'> & { con
 
 const endMilliseconds = 5_000
 
+/** Settings of a connection that notices within half a minute that the server's host is gone. */
+export const aliveConnection = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const
+
 /** Opens a connection, which the caller ends. Its errors are ignored until the caller listens to them. */
 export function openConnection({ connectionString, ...config }: ConnectionConfig): Promise<pg.Client> {
   return withPassword(connectionString, async (href) => {
-    const client = new pg.Client({ connectionTimeoutMillis: 5_000, ...config, connectionString: href })
+    const client = new pg.Client({
+      connectionTimeoutMillis: 5_000,
+      ...aliveConnection,
+      ...config,
+      connectionString: href,
+    })
     // The work itself notices a lost connection.
     client.on('error', () => undefined)
     await client.connect()

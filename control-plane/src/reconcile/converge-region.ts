@@ -1,13 +1,16 @@
 // Converges the stack of a region itself. On several hosts, its shared Postgres is a cluster, which serves meanwhile.
 import { awaitQuorum, readCluster, stuckMember, type ClusterState } from '../clusters/index.ts'
-import type { Engine, ObservedHost } from '../engines/index.ts'
+import { type Engine, EngineError, type ObservedHost } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { clusterMembers, clusterRouters, type Stack } from '../stacks/index.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import type { Region } from './region.ts'
 
 interface ConvergeRegionDeps {
-  region: Pick<Region, 'ownCluster' | 'openCluster' | 'cluster' | 'readyRouters' | 'switchOver' | 'copyAgain'>
+  region: Pick<
+    Region,
+    'ownCluster' | 'hasBegunCluster' | 'openCluster' | 'cluster' | 'readyRouters' | 'switchOver' | 'copyAgain'
+  >
   engine: Pick<Engine, 'observe' | 'converge' | 'exec'>
   clock: Clock
   /** Called before and after each change. */
@@ -20,6 +23,9 @@ const quorumMilliseconds = 40_000
 const readMilliseconds = 5_000
 /** Time in which a replica comes closer to the primary, if it can. */
 const advanceMilliseconds = 40_000
+
+/** Names of the services of the cluster. */
+const clusterParts: ReadonlySet<string> = new Set([...clusterMembers, ...clusterRouters])
 
 /** Returns the functions that converge and observe a region's own stack. */
 export function createRegionConvergence({ region, engine, clock, edge }: ConvergeRegionDeps) {
@@ -38,22 +44,50 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
     if (member !== undefined && ownCluster !== undefined) await region.copyAgain(ownCluster.id, member, signal)
   }
 
+  /**
+   * Starts etcd and the other services, so that the members of the cluster find their user of etcd.
+   * @param holdsHomes whether tenants have homes in the cluster, so that no empty one may begin
+   */
+  const prepareCluster = async (
+    cluster: NonNullable<Region['ownCluster']>,
+    stack: Stack,
+    holdsHomes: boolean,
+    signal: AbortSignal,
+  ) => {
+    await engine.converge(stack, signal, edge, clusterParts)
+    if (holdsHomes && !(await region.hasBegunCluster(cluster.id, signal)))
+      throw new EngineError(
+        'VOLUME_MISSING',
+        "The region's etcd does not know the cluster in which tenants have homes. No empty one is started.",
+      )
+    await region.openCluster(cluster, signal)
+  }
+
   return {
-    /** Converges the stack. @param own what was observed of it @throws EngineError */
-    async converge(stack: Stack, own: ObservedHost, signal: AbortSignal): Promise<void> {
+    /**
+     * Converges the stack.
+     * @param own observation of the stack
+     * @param holdsHomes whether tenants have homes in the region's shared Postgres
+     * @throws EngineError
+     */
+    async converge(stack: Stack, own: ObservedHost, holdsHomes: boolean, signal: AbortSignal): Promise<void> {
+      earlier = undefined
       const bounded = AbortSignal.any([signal, clock.timeout(convergeMilliseconds)])
       if (ownCluster === undefined) {
         await engine.converge(stack, bounded, edge)
         return
       }
-      const parts = new Set<string | undefined>([...clusterMembers, ...clusterRouters])
-      if (!own.containers.some(({ labels }) => parts.has(labels.service))) {
-        // A member needs its user of etcd when it starts.
-        await engine.converge(stack, bounded, edge, new Set([...clusterMembers, ...clusterRouters]))
-        await region.openCluster(ownCluster, bounded)
+      const hasParts = own.containers.some(({ labels }) => clusterParts.has(labels.service ?? ''))
+      if (!hasParts) await prepareCluster(ownCluster, stack, holdsHomes, bounded)
+      try {
+        while (!(await convergeCluster(ownCluster, stack, { engine, region, clock, edge }, bounded)))
+          bounded.throwIfAborted()
+      } catch (error) {
+        // Members may wait for a host that is away. The other services don't.
+        if (error instanceof EngineError && error.code === 'UNHEALTHY')
+          await engine.converge(stack, bounded, edge, clusterParts)
+        throw error
       }
-      while (!(await convergeCluster(ownCluster, stack, { engine, region, clock, edge }, bounded)))
-        bounded.throwIfAborted()
       await awaitQuorum(read, quorumMilliseconds, clock, bounded)
     },
 
@@ -61,8 +95,11 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
     async check(signal: AbortSignal): Promise<void> {
       if (ownCluster === undefined) return
       const bounded = AbortSignal.any([signal, clock.timeout(readMilliseconds)])
+      const before = earlier
+      earlier = undefined
       const state = await read(bounded)
       await awaitQuorum(() => Promise.resolve(state), 0, clock, bounded)
+      earlier = before
       await repairMember(state, signal)
     },
   }

@@ -54,6 +54,8 @@ export interface Region {
   awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Gives a new cluster its user and keys in the region's etcd. A tenant without a cluster needs none. */
   openCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
+  /** Whether a cluster has begun: then its members copy their data from each other, and never create an empty database. */
+  hasBegunCluster(cluster: string, signal: AbortSignal): Promise<boolean>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
   closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**

@@ -84,7 +84,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       )
     const present = withoutVolumes(stack, lost)
     const differs = planSteps(present, own).length > 0
-    if (differs) await convergence.converge(present, own, signal)
+    if (differs) await convergence.converge(present, own, homes, signal)
     else await convergence.check(signal)
     if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
     return differs

@@ -16,6 +16,8 @@ export interface Sized {
 export interface RoomStore {
   /** Returns the sizes of a plan; undefined for a plan without any. */
   planSizes(plan: string): Promise<ComponentSizes | undefined>
+  /** Whether a tenant that was created in advance, with its services, can become the new one. */
+  hasWarm(regionId: string, isolation: Isolation): Promise<boolean>
   /** Returns the tenants of a region whose own services have no hosts yet, in the order of their creation. */
   waiting(regionId: string): Promise<Sized[]>
 }
@@ -39,7 +41,7 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
     if (region?.spansHosts !== true || isolation === 'schema-per-tenant') return true
     const signal = clock.timeout(checkMilliseconds)
     const sizes = await room.planSizes(plan)
-    if (sizes === undefined) return true
+    if (sizes === undefined || (await room.hasWarm(regionId, isolation))) return true
     const [states, reserved, waiting] = await Promise.all([
       placements.states(regionId),
       placements.reserved(regionId),

@@ -329,6 +329,8 @@ export function createRegion({
       if (isCluster) await access().remove(tenantId, signalFor(execMilliseconds, signal))
     },
 
+    hasBegunCluster: (cluster, signal) => access().hasBegun(cluster, signalFor(execMilliseconds, signal)),
+
     async closeCluster(tenant, signal) {
       if (hasCluster(tenant)) await access().remove(tenant.id, signalFor(execMilliseconds, signal))
     },

@@ -11,6 +11,11 @@ export function createRoomStore(database: Database): RoomStore {
       return toSizes((await database.plan.findUnique({ where: { id } }))?.resources)
     },
 
+    async hasWarm(regionId, isolation) {
+      const where = { regionId, isolation, desired: 'warm', status: 'warm' }
+      return (await database.tenant.count({ where })) > 0
+    },
+
     async waiting(regionId) {
       const rows = await database.tenant.findMany({
         where: {

@@ -35,9 +35,9 @@ export function isUnreachable(error: Error): boolean {
   return (error instanceof NotConnectedError && !busy.has(code)) || released.has(code)
 }
 
-/** Whether a connection was neither accepted nor rejected in time, which costs the next request the same time. */
+/** Whether a connection was neither accepted nor rejected, so that its host may be gone. Causes on this machine do not count. */
 export function isSilent(error: Error): boolean {
-  return error instanceof NotConnectedError && silent.has(error.code)
+  return silent.has(codeOf(error))
 }
 
 /** Whether the connection broke, perhaps an idle one that the runtime was just closing. */

@@ -9,7 +9,7 @@ import type { Group } from '../resolve/group.ts'
 import type { Resolved } from '../resolve/resolve.ts'
 import type { Ipv4Range } from '../tenants/ipv4-range.ts'
 import { clientOrigin } from './client-origin.ts'
-import { isBroken, isUnreachable, rejectionFor } from './failures.ts'
+import { isBroken, isUnreachable, NotConnectedError, rejectionFor, RuntimeVanishedError } from './failures.ts'
 import type { ForwardedResponse } from './forwarded-response.ts'
 import { mayBePrompt } from './prompt-body.ts'
 import { RequestBody } from './request-body.ts'
@@ -150,6 +150,7 @@ export function runtimeHeaders(
 class PooledCall implements Dispatcher.DispatchHandler {
   readonly #response: ForwardedResponse
   readonly #upstream: Upstream
+  #isSent = false
   readonly #onFailed: (error: Error) => void
 
   constructor(response: ForwardedResponse, upstream: Upstream, onFailed: (error: Error) => void) {
@@ -163,6 +164,7 @@ class PooledCall implements Dispatcher.DispatchHandler {
       controller.abort(new Error('The client closed the connection.'))
       return
     }
+    this.#isSent = true
     this.#response.forwardedTo(controller)
   }
 
@@ -182,6 +184,7 @@ class PooledCall implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    this.#onFailed(error)
+    const isUnsent = error instanceof RuntimeVanishedError && !this.#isSent
+    this.#onFailed(isUnsent ? new NotConnectedError(error) : error)
   }
 }

@@ -1,6 +1,7 @@
 // Finds runtimes that are gone without having closed their connections, as when their host loses its power or its network. Otherwise, a
 // request that waits for one would wait until its time limit, and every new connection until the limit of connecting.
-import { connect } from 'node:net'
+import { connect, isIP } from 'node:net'
+import { isSilent } from './failures.ts'
 import type { Upstream, Upstreams } from './upstreams.ts'
 
 /** The watch of the runtimes, which lasts until it is stopped. */
@@ -19,7 +20,7 @@ const silentChecks = 2
 /** Probes in succession that are neither accepted nor rejected, after which a runtime is gone. */
 const silentProbes = 2
 /** Checks until the next probe of a runtime that accepts connections and is only slow. */
-const restingChecks = 10
+const restingChecks = 4
 
 /** The checks and the probes of one runtime. */
 interface Watched {
@@ -36,6 +37,8 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
     watched.isProbing = true
     const answer = await reach(upstream, interval)
     watched.isProbing = false
+    // This machine could not even try.
+    if (answer === 'unknown') return
     watched.failed = answer === 'silent' ? watched.failed + 1 : 0
     if (answer === 'accepted' && upstream.isGone) upstreams.returned(upstream)
     if (answer !== 'silent') {
@@ -48,7 +51,7 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
     for (const upstream of upstreams.opened()) {
       let watched = known.get(upstream)
       if (watched === undefined) known.set(upstream, (watched = { silent: 0, failed: 0, isProbing: false }))
-      if (upstream.hasResponded || !upstream.isAwaited()) watched.silent = Math.min(watched.silent, 0)
+      if (upstream.hasResponded || !upstream.isAwaited()) watched.silent = 0
       else watched.silent++
       upstream.hasResponded = false
       const isDue = upstream.isGone || upstream.isSuspect || watched.silent >= silentChecks
@@ -60,17 +63,28 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
   return { stop: () => clearInterval(timer) }
 }
 
+type Answer = 'accepted' | 'rejected' | 'silent' | 'unknown'
+
 /** Opens a connection and closes it. The kernel of a host accepts one for a program that is busy. */
-function reach({ hostname, port }: Upstream, milliseconds: number): Promise<'accepted' | 'rejected' | 'silent'> {
+function reach({ hostname, port }: Upstream, milliseconds: number): Promise<Answer> {
   return new Promise((resolve) => {
     const socket = connect({ host: hostname, port })
-    const end = (outcome: 'accepted' | 'rejected' | 'silent') => {
+    let timer: NodeJS.Timeout | undefined
+    const end = (answer: Answer) => {
       clearTimeout(timer)
       socket.destroy()
-      resolve(outcome)
+      resolve(answer)
     }
-    const timer = setTimeout(() => end('silent'), milliseconds)
+    const start = () => {
+      // After a pause of this program, a connection that was accepted meanwhile is noticed before the end of the time.
+      timer = setTimeout(() => setImmediate(end, 'silent'), milliseconds)
+    }
+    if (isIP(hostname) > 0) start()
+    else socket.once('lookup', start)
     socket.on('connect', () => end('accepted'))
-    socket.on('error', (error) => end('code' in error && error.code === 'ECONNREFUSED' ? 'rejected' : 'silent'))
+    socket.on('error', (error) => {
+      if (isSilent(error)) end('silent')
+      else end('code' in error && error.code === 'ECONNREFUSED' ? 'rejected' : 'unknown')
+    })
   })
 }

@@ -113,7 +113,8 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
 
     async image(reference, signal) {
       const { found } = await readAll<HostImage | undefined>((host) => host.image(reference, signal), signal)
-      return [...found.values()].find((image) => image !== undefined)
+      // Always the same one while hosts have different images of one name.
+      return [...links.keys()].map((id) => found.get(id)).find((image) => image !== undefined)
     },
 
     createNetwork: (spec, signal) =>
