@@ -40,6 +40,14 @@ t.test('Tenants whose services have no host yet need room, too', async (t) => {
   t.match(await api.call('POST', '/v1/tenants', { body: wanted('second') }), { status: 507 })
 })
 
+t.test('A tenant that was created in advance needs no room', async (t) => {
+  const api = await startApi(t, { cloud: { hostBytes }, control: false })
+  t.equal((await api.call('POST', '/v1/tenants', { body: wanted('first') })).status, 201)
+  t.equal((await api.call('POST', '/v1/tenants', { body: wanted('second') })).status, 507)
+  await api.sql("update tenants set desired = 'warm', status = 'warm', name = 'warm-' || substr(id, 3)")
+  t.equal((await api.call('POST', '/v1/tenants', { body: wanted('second') })).status, 201)
+})
+
 t.test('A draining host has no room', async (t) => {
   const api = await startApi(t, { cloud: { hostBytes: 16 * hostBytes }, control: false })
   await api.sql(

@@ -1,5 +1,7 @@
 // The lead on links that break without a sign, as when a host loses its power: another control plane leads, and none waits for ever.
+import pg from 'pg'
 import t, { type Test } from 'tap'
+import { openDatabase } from '#control-plane/platform/database.ts'
 import { lead } from '#control-plane/platform/leader.ts'
 import { startPostgres } from '#test/support/postgres.ts'
 import { openTcpLink } from '#test/support/tcp-link.ts'
@@ -56,6 +58,28 @@ t.test('A leader whose link is silent stops, and another one leads', async (t) =
   other.link.silence()
   await until(() => one.seen.leads, 'the first leads again', 20_000)
   t.ok((one.seen.epochs.at(-1) ?? 0n) > (other.seen.epochs.at(-1) ?? 0n))
+})
+
+t.test('A write that the former leader has left open delays the next one until Postgres ends it', async (t) => {
+  const database = openDatabase(postgres.url('control'))
+  t.teardown(() => database.$disconnect())
+  const [row] = await database.$queryRaw<{ limit: string }[]>`
+    select current_setting('idle_in_transaction_session_timeout') as limit`
+  t.equal(row?.limit, '30s', 'each session of a control plane has the limit')
+
+  const one = await startCandidate(t)
+  await until(() => one.seen.leads, 'the first leads')
+  const other = await startCandidate(t)
+  const writer = new pg.Client({
+    connectionString: postgres.url('control'),
+    idle_in_transaction_session_timeout: 2_000,
+  })
+  writer.on('error', () => undefined)
+  await writer.connect()
+  await writer.query('begin; select from installation for share')
+  one.link.silence()
+  await until(() => other.seen.leads, 'the other leads', 20_000)
+  t.equal(other.seen.epochs.length, 1)
 })
 
 t.test('A control plane that waits notices that its link is silent', async (t) => {

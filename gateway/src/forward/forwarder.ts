@@ -184,7 +184,7 @@ class PooledCall implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
-    const isUnsent = error instanceof RuntimeVanishedError && !this.#isSent
-    this.#onFailed(isUnsent ? new NotConnectedError(error) : error)
+    const isPending = error instanceof RuntimeVanishedError && !this.#isSent
+    this.#onFailed(isPending ? new NotConnectedError(error) : error)
   }
 }

@@ -35,13 +35,13 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
 
   const probe = async (upstream: Upstream, watched: Watched): Promise<void> => {
     watched.isProbing = true
-    const answer = await reach(upstream, interval)
+    const outcome = await reach(upstream, interval)
     watched.isProbing = false
     // This machine could not even try.
-    if (answer === 'unknown') return
-    watched.failed = answer === 'silent' ? watched.failed + 1 : 0
-    if (answer === 'accepted' && upstream.isGone) upstreams.returned(upstream)
-    if (answer !== 'silent') {
+    if (outcome === 'unknown') return
+    watched.failed = outcome === 'silent' ? watched.failed + 1 : 0
+    if (outcome === 'accepted' && upstream.isGone) upstreams.returned(upstream)
+    if (outcome !== 'silent') {
       upstream.isSuspect = false
       watched.silent = silentChecks - restingChecks
     } else if (watched.failed >= silentProbes && !upstream.isGone) upstreams.vanished(upstream)
@@ -63,17 +63,17 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
   return { stop: () => clearInterval(timer) }
 }
 
-type Answer = 'accepted' | 'rejected' | 'silent' | 'unknown'
+type Outcome = 'accepted' | 'rejected' | 'silent' | 'unknown'
 
 /** Opens a connection and closes it. The kernel of a host accepts one for a program that is busy. */
-function reach({ hostname, port }: Upstream, milliseconds: number): Promise<Answer> {
+function reach({ hostname, port }: Upstream, milliseconds: number): Promise<Outcome> {
   return new Promise((resolve) => {
     const socket = connect({ host: hostname, port })
     let timer: NodeJS.Timeout | undefined
-    const end = (answer: Answer) => {
+    const end = (outcome: Outcome) => {
       clearTimeout(timer)
       socket.destroy()
-      resolve(answer)
+      resolve(outcome)
     }
     const start = () => {
       // After a pause of this program, a connection that was accepted meanwhile is noticed before the end of the time.
