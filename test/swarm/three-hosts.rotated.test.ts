@@ -98,7 +98,7 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   await sharing.finish(t)
 
   t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`), { status: 202 })
-  await until(async () => ((await platform.call('GET', `/v1/tenants/${id}`)).status === 404 ? true : undefined), 180)
+  await platform.until(id, ({ code }) => code === 'TENANT_NOT_FOUND', 180)
   for (const host of hosts) {
     t.ok(await isEmpty(host), `no container on ${host.id}`)
     t.same(await platform.volumesOf(host, id), [], `no volume on ${host.id}`)
