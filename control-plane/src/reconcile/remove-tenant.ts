@@ -83,8 +83,8 @@ async function purgeServices(snapshot: Snapshot, run: Reconciliation, signal: Ab
   await region.closeCluster(snapshot, signal)
   if (region.spansHosts && hasCluster(snapshot)) {
     // Its files are in the bucket of the runtimes that tenants share.
-    const [url] = region.runtimeUrls({ id: snapshot.id, isolation: 'schema-per-tenant' })
-    if (url !== undefined) await probe.removeData(url, snapshot.id, signal)
+    const urls = region.runtimeUrls({ id: snapshot.id, isolation: 'schema-per-tenant' })
+    await Promise.any(urls.map((url) => probe.removeData(url, snapshot.id, signal)))
   }
   await failpoint('purge.services-removed')
 }

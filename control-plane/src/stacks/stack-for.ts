@@ -37,6 +37,7 @@ export interface StackInput {
   placement?: Placement
 }
 
+/** The parts of a region that the stacks of its tenants use. */
 export interface StackEnvironment {
   /** Containers of the region's gateways; none if the services are processes. */
   gateways: readonly OtherContainer[]
