@@ -2,7 +2,7 @@
 import pg from 'pg'
 import { closeOpenDatabases, ensureClosedDatabase, type OpenRights } from '../platform/closed-databases.ts'
 import { closePublicFunctions } from '../platform/public-functions.ts'
-import { aliveConnection, connected, type ConnectionConfig } from '../platform/single-connection.ts'
+import { connected, type ConnectionConfig } from '../platform/single-connection.ts'
 import { isState } from '../platform/sql-state.ts'
 import { hrefOf, inDatabase, SuperuserPool, type PostgresUrl } from '../platform/superuser-url.ts'
 import { dropHome, dropSchema, type DropProgress } from './drop-home.ts'
@@ -321,7 +321,6 @@ export class HomeDatabases {
       statement_timeout: 60_000,
       // The router that the connection passes may be gone with its host.
       query_timeout: 65_000,
-      ...aliveConnection,
       application_name: 'tenantry-homes',
     }
   }

@@ -4,7 +4,6 @@ import { Value } from 'typebox/value'
 import { PrismaClient } from '../../../prisma/client/client.ts'
 import type { Prisma } from '../../../prisma/client/client.ts'
 import { SequentialPrismaPg } from './sequential-adapter.ts'
-import { aliveConnection } from './single-connection.ts'
 import { SuperuserPool, type PostgresUrl } from './superuser-url.ts'
 
 /** The client of the control database. */
@@ -22,7 +21,6 @@ export function openDatabase(url: PostgresUrl): Database {
     // Postgres ends the transaction of a lost host, whose locks would otherwise stay for hours.
     idle_in_transaction_session_timeout: 30_000,
     query_timeout: 40_000,
-    ...aliveConnection,
     application_name: 'tenantry-control-plane',
   })
   const adapter = new SequentialPrismaPg(pool, { disposeExternalPool: true })

@@ -2,15 +2,12 @@
 import type { Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
-import { withPassword, type PostgresUrl } from './superuser-url.ts'
+import { aliveConnection, withPassword, type PostgresUrl } from './superuser-url.ts'
 
 /** The configuration of a connection, to a URL whose password may be replaced meanwhile. */
 export type ConnectionConfig = Omit<pg.ClientConfig, 'connectionString'> & { connectionString: PostgresUrl }
 
 const endMilliseconds = 5_000
-
-/** Settings of a connection that notices within half a minute that the server's host is gone. */
-export const aliveConnection = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const
 
 /** Opens a connection, which the caller ends. Its errors are ignored until the caller listens to them. */
 export function openConnection({ connectionString, ...config }: ConnectionConfig): Promise<pg.Client> {

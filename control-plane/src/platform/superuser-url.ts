@@ -142,12 +142,15 @@ export function readPasswordFile(path: string, name: string): readonly [string, 
 
 const minPasswordLength = 16
 
+/** Settings of a connection that notices within half a minute that the server's host is gone. */
+export const aliveConnection = { keepAlive: true, keepAliveInitialDelayMillis: 10_000 } as const
+
 /** A pool of connections to one database as superuser. */
 export class SuperuserPool extends pg.Pool {
   readonly #url: PostgresUrl
 
   constructor(url: PostgresUrl, config: Omit<pg.PoolConfig, 'connectionString'>) {
-    super({ ...config, connectionString: hrefOf(url) })
+    super({ ...aliveConnection, ...config, connectionString: hrefOf(url) })
     this.#url = url
   }
 

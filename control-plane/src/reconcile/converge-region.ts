@@ -95,11 +95,15 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
     async check(signal: AbortSignal): Promise<void> {
       if (ownCluster === undefined) return
       const bounded = AbortSignal.any([signal, clock.timeout(readMilliseconds)])
-      const before = earlier
-      earlier = undefined
-      const state = await read(bounded)
-      await awaitQuorum(() => Promise.resolve(state), 0, clock, bounded)
-      earlier = before
+      let state: ClusterState
+      try {
+        state = await read(bounded)
+        await awaitQuorum(() => Promise.resolve(state), 0, clock, bounded)
+      } catch (error) {
+        // A member that returns after an outage has its time again.
+        earlier = undefined
+        throw error
+      }
       await repairMember(state, signal)
     },
   }

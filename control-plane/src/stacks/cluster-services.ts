@@ -1,6 +1,5 @@
 // The services of a cluster of Postgres, of a tenant's own or of a region's: three members under Patroni, two routers to the primary. Pure.
 import { memberNumbers, type EtcdCredentials, type MemberNumber } from './etcd-services.ts'
-import { onHost } from './on-host.ts'
 import { patroniConfiguration, patroniPort, type ClusterSettings } from './patroni-settings.ts'
 import type { Placement } from './placed.ts'
 import { SecretText } from './secret-text.ts'
@@ -36,7 +35,7 @@ interface ClusterServicesInput {
   superuserPassword?: string
   /** Name of the routers on the cluster's network. */
   routerAlias: string
-  /** Hosts of the services, in a region with several. */
+  /** Hosts of the members, which their names contain, in a region with several. */
   hosts: Placement
 }
 
@@ -47,13 +46,12 @@ export const clusterVolumes: readonly Volume[] = memberNumbers.map((member) => (
   isGuarded: false,
 }))
 
-/** Returns the members and the routers. In a region with several hosts, each is on its host as far as `hosts` names one. */
+/** Returns the members and the routers, without hosts. */
 export function clusterServices(input: ClusterServicesInput): Service[] {
-  const services = [
+  return [
     ...memberNumbers.map((member) => memberService(input, member)),
     ...clusterRouters.map((name) => routerService(input, name)),
   ]
-  return services.map((service) => ({ ...service, ...onHost({ host: input.hosts[service.name] }) }))
 }
 
 /**

@@ -7,7 +7,7 @@ import { SecretText } from './secret-text.ts'
 import { containerName } from './object-names.ts'
 import { onHost } from './on-host.ts'
 import { sharedClusterSettings } from './patroni-settings.ts'
-import { placedVolumes } from './placed.ts'
+import { placed } from './placed.ts'
 import { regionLayout, type GatewayPart, type OwnGateway, type RegionLayout, type RegionPart } from './region-layout.ts'
 import {
   egressEnvironment,
@@ -221,8 +221,9 @@ function sharedCluster(input: RegionStackInput, { clusterHosts }: RegionLayout):
   const { region, installation, images, etcd, superuserPassword } = input
   if (images.clusterMember === undefined || etcd === undefined)
     throw new RangeError('A region on several hosts needs "clusters": its shared Postgres is one.')
+  const id = regionStackId(region, installation)
   const services = clusterServices({
-    id: regionStackId(region, installation),
+    id,
     image: images.clusterMember,
     restarts: 0,
     resources: shared.postgres,
@@ -233,7 +234,7 @@ function sharedCluster(input: RegionStackInput, { clusterHosts }: RegionLayout):
     routerAlias: sharedPostgresName(region),
     hosts: clusterHosts,
   })
-  return { services, volumes: placedVolumes(clusterVolumes, services) }
+  return placed({ id, services, volumes: [...clusterVolumes] }, clusterHosts)
 }
 
 function attachment({ address }: RegionPart, alias: string): Attachment {
