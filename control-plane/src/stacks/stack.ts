@@ -125,6 +125,17 @@ export interface Stack {
  * be replaced.
  */
 export function specHash(service: Service): string {
+  const known = hashes.get(service)
+  if (known !== undefined) return known
+  const hash = hashOf(service)
+  hashes.set(service, hash)
+  return hash
+}
+
+/** The hashes of services, each of which is needed for the names of several objects. */
+const hashes = new WeakMap<Service, string>()
+
+function hashOf(service: Service): string {
   const { resources: _resources, replace: _replace, stopSeconds: _stopSeconds, isAttached, ...replacing } = service
   // Existing containers have hashes with the key "isGuest". Another key would replace all of them.
   return createHash('sha256')
