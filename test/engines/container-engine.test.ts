@@ -1,7 +1,7 @@
 // Commands, logs and readings of a service go only to the container that Tenantry named, whatever labels another container has.
 import t from 'tap'
 import { createContainerEngine } from '#control-plane/engines/container-engine.ts'
-import { onlyHost } from '#control-plane/engines/hosts.ts'
+import { onlyHost, type Hosts } from '#control-plane/engines/hosts.ts'
 import { EngineError, type EngineErrorCode } from '#control-plane/engines/engine-error.ts'
 import { containerName } from '#control-plane/stacks/object-names.ts'
 import type { Service, Stack } from '#control-plane/stacks/stack.ts'
@@ -132,9 +132,12 @@ t.test('the engine recreates a container that its host lost, and passes any othe
         }).converge(wanted, signal),
     }
   }
-  const lost = failingWith('CONTAINER_LOST')
-  await lost.converge()
-  t.match([...lost.existing.values()], [{ state: 'running', startedAt: '2026-01-01T00:00:02Z' }])
+  // A container can't be found either with a network that was removed while its host did not respond.
+  for (const code of ['CONTAINER_LOST', 'NOT_FOUND'] as const) {
+    const lost = failingWith(code)
+    await lost.converge()
+    t.match([...lost.existing.values()], [{ state: 'running', startedAt: '2026-01-01T00:00:02Z' }], code)
+  }
   const full = failingWith('DISK_FULL')
   await t.rejects(full.converge(), { code: 'DISK_FULL' })
   t.match(
@@ -142,6 +145,49 @@ t.test('the engine recreates a container that its host lost, and passes any othe
     [{ state: 'created', startedAt: '2026-01-01T00:00:01Z' }],
     'the container is unchanged',
   )
+})
+
+t.test('a host that ceases to respond does not prevent the removal of what is elsewhere', async (t) => {
+  const labels = { installation, stack }
+  const calls: string[] = []
+  const network = { id: 'n', name: 'net', labels, subnet: '10.0.0.0/26', internal: true, members: [] }
+  const hostOf = (id: string): Partial<ContainerHost> => {
+    const remove = async (name: string) => {
+      if (id === 'silent') throw new EngineError('HOST_UNREACHABLE', 'The host "silent" does not respond.')
+      calls.push(`${id}: ${name}`)
+    }
+    return { removeContainer: remove, removeVolume: remove }
+  }
+  const removal = (removeNetwork: () => Promise<void>) => {
+    calls.length = 0
+    const hosts: Partial<Hosts> = {
+      ids: ['one', 'silent'],
+      at: (id) => hostOf(id ?? '') as ContainerHost,
+      observe: () =>
+        Promise.resolve({
+          containers: [
+            { ...container(ours, 1), host: 'silent' },
+            { ...container(newer, 2), host: 'one' },
+          ],
+          networks: [network],
+          volumes: [
+            { name: 'a', labels, host: 'silent' },
+            { name: 'b', labels, host: 'one' },
+          ],
+          unlabelledVolumes: [],
+        }),
+      removeNetwork,
+    }
+    const sleep = () => Promise.resolve()
+    return createContainerEngine({ name: 'swarm', installation, hosts: hosts as Hosts, sleep }).remove(stack, signal)
+  }
+  await t.rejects(
+    removal(async () => void calls.push('the network')),
+    { code: 'HOST_UNREACHABLE', message: /"silent" may still have objects/ },
+  )
+  t.same(calls, [`one: ${newer}`, 'the network', 'one: b'])
+  const noManager = () => Promise.reject(new EngineError('ENGINE_UNREACHABLE', 'No manager of the swarm responds.'))
+  await t.rejects(removal(noManager), { code: 'ENGINE_UNREACHABLE' }, 'a network that remains is another failure')
 })
 
 t.test('the engine removes services with what only they use, and nothing else of their stack', async (t) => {

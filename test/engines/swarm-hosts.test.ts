@@ -106,6 +106,15 @@ t.test('Networks are created by a manager, also if the first hosts are none', as
   await t.rejects(none.all.createNetwork(spec, signal), { code: 'NOT_A_MANAGER' })
 })
 
+t.test('A network that no manager removes is not taken for a failure of one host', async (t) => {
+  const silent = () => Promise.reject(unreachable())
+  const { all } = hostsWith({ a: { removeNetwork: silent }, b: { disconnectAll: silent } })
+  await t.rejects(all.removeNetwork('n', owner, signal), { code: 'ENGINE_UNREACHABLE' })
+  const other = hostsWith({ a: { removeNetwork: () => Promise.resolve() }, b: { disconnectAll: silent } })
+  await other.all.removeNetwork('n', owner, signal)
+  t.ok(other.all.isDown('b'), 'what is on a host that does not respond any more stays there')
+})
+
 t.test('A network is removed after all hosts have disconnected their containers', async (t) => {
   const { all, made } = hostsWith({ a: {}, b: {} })
   await all.removeNetwork('n', owner, signal)

@@ -96,14 +96,15 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
   }
 
   /**
-   * Starts a container. It removes one that its host has lost track of, which can be neither started nor stopped; the
-   * next round creates it again.
+   * Starts a container. It removes one that its host has lost track of, which can be neither started nor stopped, and one with a network
+   * that was removed while its host did not respond; the next round creates it again.
    */
   const start = async (stack: Stack, host: ContainerHost, container: string, signal: AbortSignal) => {
     try {
       await host.startContainer(container, signal)
     } catch (error) {
-      if (!(error instanceof EngineError) || error.code !== 'CONTAINER_LOST') throw error
+      if (!(error instanceof EngineError && (error.code === 'CONTAINER_LOST' || error.code === 'NOT_FOUND')))
+        throw error
       await host.removeContainer(container, owner(stack.id), signal)
     }
   }
@@ -231,16 +232,25 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
 
     async remove(stackId, signal, edge = () => undefined) {
       const observed = await hosts.observe(owner(stackId), signal)
-      const { containers, networks, volumes, unlabelledVolumes, unreachableHosts: [unreachable] = [] } = observed
-      await settleAll(containers.map(({ name, host }) => hosts.at(host).removeContainer(name, owner(stackId), signal)))
+      const { containers, networks, volumes, unlabelledVolumes, unreachableHosts = [] } = observed
+      const silent = new Set(unreachableHosts)
+      /** Removes objects from their hosts. What is on a host that does not respond any more stays there. */
+      const removeEach = (objects: readonly OnHost[], remove: (host: ContainerHost, name: string) => Promise<void>) =>
+        settleAll(
+          objects
+            .filter(({ host = '' }) => !silent.has(host))
+            .map(({ name, host }) => remove(hosts.at(host), name).catch(unlessSilent(host, silent))),
+        )
+      await removeEach(containers, (host, container) => host.removeContainer(container, owner(stackId), signal))
       await edge('after')
       await settleAll(networks.map((network) => hosts.removeNetwork(network.name, owner(stackId), signal)))
       await edge('after')
-      await settleAll(volumes.map(({ name, host }) => hosts.at(host).removeVolume(name, owner(stackId), signal)))
+      await removeEach(volumes, (host, volume) => host.removeVolume(volume, owner(stackId), signal))
       await settleAll(
         unlabelledVolumes.map((volume) => hosts.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
       )
       await edge('after')
+      const [unreachable] = silent
       if (unreachable !== undefined)
         throw new EngineError('HOST_UNREACHABLE', `The host "${unreachable}" may still have objects of the stack.`)
     },
@@ -359,6 +369,17 @@ async function settleAll(work: readonly Promise<void>[]): Promise<void> {
 
 function unlessAbsent(error: unknown): void {
   if (!(error instanceof EngineError) || error.code !== 'NOT_FOUND') throw error
+}
+
+/** An object on its host; without one on an engine with a single host. */
+type OnHost = Pick<ObservedContainer, 'name' | 'host'>
+
+/** Notes that a host does not respond. Other errors are thrown. */
+function unlessSilent(host: string | undefined, silent: Set<string>): (error: unknown) => void {
+  return (error) => {
+    if (host === undefined || !(error instanceof EngineError) || error.code !== 'HOST_UNREACHABLE') throw error
+    silent.add(host)
+  }
 }
 
 /** Ignores a foreign volume: it holds another owner's data and stays, while Tenantry's own objects are removed. */

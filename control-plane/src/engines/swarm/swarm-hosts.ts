@@ -48,7 +48,7 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
         try {
           found.set(id, await read(host))
         } catch (error) {
-          if (!(error instanceof EngineError) || error.code !== 'HOST_UNREACHABLE') throw error
+          if (!isSilent(error)) throw error
           down.push(id)
         }
       }),
@@ -56,7 +56,9 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
     return { found, down }
   }
 
-  /** Makes a call to the first manager that can carry it out. */
+  /**
+   * Makes a call to the first manager that can carry it out. @throws EngineError ENGINE_UNREACHABLE if no manager responds, and its errors
+   */
   const byManager = async (work: (host: ContainerHost) => Promise<void>, signal: AbortSignal): Promise<void> => {
     let failure: unknown
     for (const { host } of (await responding(signal)).up) {
@@ -64,13 +66,14 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
         await work(host)
         return
       } catch (error) {
-        const isManagers =
-          error instanceof EngineError && (error.code === 'NOT_A_MANAGER' || error.code === 'HOST_UNREACHABLE')
-        if (!isManagers) throw error
+        if (!(error instanceof EngineError && error.code === 'NOT_A_MANAGER') && !isSilent(error)) throw error
         failure = error
       }
     }
-    throw failure
+    // The failure of one host means that the work on others is done.
+    throw isSilent(failure)
+      ? new EngineError('ENGINE_UNREACHABLE', 'No manager of the swarm responds.', { cause: failure })
+      : failure
   }
 
   const at: Hosts['at'] = (id) => {
@@ -122,7 +125,14 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
 
     async removeNetwork(name, owner, signal) {
       const { up } = await responding(signal)
-      await Promise.all(up.map((link) => link.call((host) => host.disconnectAll(name, owner, signal))))
+      const disconnect = (link: HostLink) => link.call((host) => host.disconnectAll(name, owner, signal))
+      await Promise.all(
+        up.map((link) =>
+          disconnect(link).catch((error: unknown) => {
+            if (!isSilent(error)) throw error
+          }),
+        ),
+      )
       await byManager((host) => host.removeNetwork(name, owner, signal), signal)
     },
 
@@ -148,4 +158,9 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
       )
     },
   }
+}
+
+/** Whether only this host did not respond. */
+function isSilent(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'HOST_UNREACHABLE'
 }
