@@ -1,7 +1,7 @@
 // What Patroni's report shows of a cluster: a commit needs a primary and a replica that confirms it.
 import t from 'tap'
 import { awaitQuorum, awaitReplication } from '#control-plane/clusters/await-cluster.ts'
-import { clusterState, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
+import { clusterState, dataHeldBy, withoutFormer, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
 
 interface Reported {
   name: string
@@ -21,7 +21,7 @@ const read = (...members: Reported[]): ClusterState => {
 }
 
 t.test('A complete cluster has a quorum, and all replicas follow the primary', async (t) => {
-  t.same(read(primary, synchronous, other), {
+  t.match(read(primary, synchronous, other), {
     primary: 'postgres-1',
     hasQuorum: true,
     notReplicating: [],
@@ -32,6 +32,43 @@ t.test('A complete cluster has a quorum, and all replicas follow the primary', a
       { name: 'postgres-3', role: 'replica', state: 'streaming', lagBytes: 512, timeline: 3, isSynchronous: true },
     ],
   })
+})
+
+t.test('A member that does not exist any more is no replica, although Patroni still reports it', async (t) => {
+  const state = read(primary, { ...synchronous, name: 'postgres-2-a' }, { ...other, name: 'postgres-3-b' })
+  t.same(state.candidates, ['postgres-2', 'postgres-3'])
+  const present = withoutFormer(state, (identity) => identity !== 'postgres-2-a')
+  t.same(present.candidates, ['postgres-3'])
+  t.same(present.notReplicating, ['postgres-2'])
+})
+
+t.test('Members have all data only if each of them follows the primary, whichever former ones do', async (t) => {
+  const identities = ['postgres-1-a', 'postgres-2-b', 'postgres-3-c']
+  const [one, two, three] = identities.map((name) => ({ ...synchronous, name }))
+  if (one === undefined || two === undefined || three === undefined) return
+  const leader = (name: string): Reported => ({ ...primary, name })
+  const held = (...members: Reported[]) => dataHeldBy(identities, read(...members))
+  t.match(held(leader('postgres-1-a'), two, three), { isWhole: true, isLedByOther: false })
+  t.match(held(leader('postgres-1-x'), one, two, three), {
+    isWhole: true,
+    isLedByOther: true,
+    candidates: identities,
+  })
+  for (const [what, members] of Object.entries({
+    'a member that copies the data': [leader('postgres-1-a'), two, { ...three, state: 'creating replica' }],
+    'a former container that follows in place of the member': [
+      leader('postgres-1-a'),
+      two,
+      { ...three, name: 'postgres-3-x' },
+    ],
+    'members that confirm nothing': [
+      leader('postgres-1-a'),
+      { ...two, role: 'replica' },
+      { ...three, role: 'replica' },
+    ],
+    'no primary': [one, two, three],
+  }))
+    t.equal(held(...members).isWhole, false, what)
 })
 
 t.test('A cluster without a primary, or whose replicas confirm nothing, has no quorum', async (t) => {
@@ -113,6 +150,8 @@ t.test('On several hosts, a member has the name of its host, and its former cont
   t.match(state, { primary: 'postgres-1', hasQuorum: true, candidates: ['postgres-2', 'postgres-3'] })
   t.same(state.identities, { 'postgres-1': 'postgres-1-a', 'postgres-2': 'postgres-2-b', 'postgres-3': 'postgres-3-c' })
   const former = { ...on(primary, 'z'), role: 'replica', state: 'starting' }
-  t.same(read(former, on(primary, 'a'), on(synchronous, 'b'), on(other, 'c')), state, 'what serves more counts')
+  const { reports, ...rest } = state
+  t.equal(reports.length, 3)
+  t.match(read(former, on(primary, 'a'), on(synchronous, 'b'), on(other, 'c')), rest, 'what serves more counts')
   t.equal(read(primary, synchronous, other).identities, undefined)
 })

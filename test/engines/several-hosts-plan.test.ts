@@ -157,6 +157,7 @@ t.test('A service keeps its former container and volume until it can be changed'
     hasQuorum: true,
     notReplicating: [],
     candidates,
+    reports: [],
     members: [member('postgres-1', 'primary'), ...candidates.map((name) => member(name, 'replica'))],
   }
   const step = planCluster(evacuated, { host: observed, state, readyRouters: new Set(['router-1', 'router-2']) })

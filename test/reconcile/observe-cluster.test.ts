@@ -13,6 +13,7 @@ const complete: ClusterState = {
   hasQuorum: true,
   notReplicating: [],
   candidates: ['postgres-2'],
+  reports: [],
 }
 const behind: ClusterState = { ...complete, notReplicating: ['postgres-3'] }
 const withoutPrimary: ClusterState = { ...behind, primary: undefined, hasQuorum: false }

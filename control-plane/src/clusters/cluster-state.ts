@@ -42,6 +42,8 @@ export interface ClusterState {
   candidates: readonly string[]
   /** Names of the members for Patroni, by the names of their services; absent where they are the same. */
   identities?: Readonly<Record<string, string>>
+  /** The reports of which this state is made, also those of former containers of members. */
+  reports: readonly Reported[]
 }
 
 /** The state of a cluster of which no member responds. */
@@ -51,6 +53,7 @@ export const unknownCluster: ClusterState = {
   hasQuorum: false,
   notReplicating: clusterMembers,
   candidates: [],
+  reports: [],
 }
 
 const primaryRoles: readonly string[] = ['leader', 'standby_leader']
@@ -64,8 +67,48 @@ export function clusterState(body: string): ClusterState | undefined {
   } catch {
     return undefined
   }
-  if (!Value.Check(Report, report)) return undefined
-  const reported = clusterMembers.map((name) => reportedAs(name, report))
+  return Value.Check(Report, report) ? stateOf(report.members) : undefined
+}
+
+/**
+ * Returns the state without the reports of members that do not exist any more. Patroni reports one for 20 s after its end as it was,
+ * because its key in etcd expires only then.
+ * @param exists whether a member of this name for Patroni exists
+ */
+export function withoutFormer({ reports }: ClusterState, exists: (identity: string) => boolean): ClusterState {
+  return stateOf(reports.filter(({ name }) => exists(name)))
+}
+
+/** The part of a cluster's data that some members have. */
+export interface DataHeld {
+  /** Whether each of them is the primary or follows it, and one of them confirms commits. */
+  isWhole: boolean
+  /** Whether another member is the primary. */
+  isLedByOther: boolean
+  /** The names of those that can take over without losing a commit. */
+  candidates: readonly string[]
+}
+
+/** Returns what these members have of the data, whatever former containers of members are reported. */
+export function dataHeldBy(identities: readonly string[], { reports }: ClusterState): DataHeld {
+  const primary = reports.find(({ role, state }) => primaryRoles.includes(role) && state === 'running')
+  const follows = ({ state, timeline }: Reported) => state === 'streaming' && timeline === primary?.timeline
+  const own = identities.map((identity) => reports.find(({ name }) => name === identity))
+  const candidates = own.filter(
+    (one) => one !== undefined && one !== primary && follows(one) && synchronousRoles.includes(one.role),
+  )
+  return {
+    isWhole:
+      primary !== undefined &&
+      candidates.length > 0 &&
+      own.every((one) => one !== undefined && (one === primary || follows(one))),
+    isLedByOther: primary !== undefined && !identities.includes(primary.name),
+    candidates: candidates.flatMap((one) => one?.name ?? []),
+  }
+}
+
+function stateOf(reports: readonly Reported[]): ClusterState {
+  const reported = clusterMembers.map((name) => reportedAs(name, reports))
   const members = clusterMembers.map((name, at) => memberOf(name, reported[at]))
   const identities = Object.fromEntries(
     clusterMembers.flatMap((name, at) => {
@@ -87,6 +130,7 @@ export function clusterState(body: string): ClusterState | undefined {
       .toSorted((one, other) => (one.lagBytes ?? Infinity) - (other.lagBytes ?? Infinity))
       .map(({ name }) => name),
     ...(Object.keys(identities).length === 0 ? {} : { identities }),
+    reports,
   }
 }
 
@@ -94,8 +138,8 @@ export function clusterState(body: string): ClusterState | undefined {
  * Returns the report about a service's member. On several hosts, its name contains the host, and the former container of a service may
  * be reported, too: then the one that serves more counts.
  */
-function reportedAs(service: string, { members }: Static<typeof Report>): Reported | undefined {
-  const own = members.filter(({ name }) => name === service || name.startsWith(`${service}-`))
+function reportedAs(service: string, reports: readonly Reported[]): Reported | undefined {
+  const own = reports.filter(({ name }) => name === service || name.startsWith(`${service}-`))
   const rank = ({ role, state }: Reported) => (primaryRoles.includes(role) ? 0 : state === 'streaming' ? 1 : 2)
   return own.toSorted((one, other) => rank(one) - rank(other))[0]
 }

@@ -1,7 +1,7 @@
 // The public interface of `clusters/`.
 export { memberRolesSql } from './member-roles.ts'
 export { awaitCluster, awaitQuorum, awaitReplication } from './await-cluster.ts'
-export { type ClusterMember, type ClusterState, unknownCluster } from './cluster-state.ts'
+export { type ClusterMember, type ClusterState, dataHeldBy, unknownCluster, withoutFormer } from './cluster-state.ts'
 export { etcdAccess } from './etcd-access.ts'
 export { ClusterMemberBody, toMemberBody } from './member-body.ts'
 export { type ClusterStep, planCluster, servicesToChange } from './plan-cluster.ts'

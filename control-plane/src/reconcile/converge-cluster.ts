@@ -1,8 +1,17 @@
 // Converges the services of a cluster: what does not run at once, and what runs one by one, while the cluster serves.
-import { planCluster, servicesToChange, type ClusterState } from '../clusters/index.ts'
-import { type Engine, EngineError, hasFormer, isUnreachable } from '../engines/index.ts'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  dataHeldBy,
+  planCluster,
+  servicesToChange,
+  unknownCluster,
+  withoutFormer,
+  type ClusterState,
+  type ClusterStep,
+} from '../clusters/index.ts'
+import { type Engine, EngineError, hasFormer, isUnreachable, type ObservedHost } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
-import type { Stack } from '../stacks/index.ts'
+import { clusterMembers, memberIdentity, type Stack } from '../stacks/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { Region } from './region.ts'
 
@@ -11,6 +20,8 @@ const runMilliseconds = 40_000
 /** Maximum time without a possible change. A member whose container was replaced follows the primary within seconds. */
 const waitMilliseconds = 40_000
 const pollMilliseconds = 500
+/** Age of the state of a cluster from which on it is read again before a change. */
+const freshMilliseconds = 5_000
 
 interface ConvergeClusterDeps {
   engine: Pick<Engine, 'observe' | 'converge'>
@@ -39,18 +50,33 @@ export async function convergeCluster(
     const host = await engine.observe(stack.id, signal)
     if (servicesToChange(stack, host).length === 0) {
       const state = hasFormer(stack, host) ? await readState(region, snapshot, signal) : undefined
-      await engine.converge(stack, signal, edge, undefined, state !== undefined && isComplete(state))
-      return true
+      const { isWhole, isLedByOther, candidates } = dataHeldBy(identitiesOf(stack), state ?? unknownCluster)
+      const [to] = candidates
+      // The containers on former hosts are removed together, so none of them may be the primary.
+      if (!isWhole || !isLedByOther || to === undefined || state?.primary === undefined) {
+        await engine.converge(stack, signal, edge, undefined, isWhole)
+        return true
+      }
+      await edge('before')
+      const reason = await region.switchOver(stack.id, state.primary, to, signal)
+      await edge('after')
+      if (reason !== undefined) throw new EngineError('UNHEALTHY', `Patroni did not make ${to} the primary: ${reason}`)
+      return false
     }
     if (changes > 0 && now() - begin >= runMilliseconds) return false
-    const [state, readyRouters] = await Promise.all([
-      readState(region, snapshot, signal),
-      region.readyRouters(stack.id, signal),
-    ])
-    const step = planCluster(stack, { host, state, readyRouters })
+    const readyRouters = await region.readyRouters(stack.id, signal)
+    const plan = async (): Promise<{ step: ClusterStep; at: number }> => {
+      const at = now()
+      const reported = await readState(region, snapshot, signal)
+      const state = reported && withoutFormer(reported, existsOn(host))
+      return { step: planCluster(stack, { host, state, readyRouters }), at }
+    }
+    const { step, at } = await plan()
     let obstacle: string | undefined
-    if (step.do === 'converge') await engine.converge(stack, signal, edge, step.held)
-    else if (step.do === 'wait') obstacle = step.message
+    if (step.do === 'converge') {
+      const change = { step, at, plan, now, edge }
+      if (!(await changeWhileValid(change, (checked) => engine.converge(stack, signal, checked, step.held)))) continue
+    } else if (step.do === 'wait') obstacle = step.message
     else {
       await edge('before')
       const reason = await region.switchOver(stack.id, step.from, step.to, signal)
@@ -67,9 +93,59 @@ export async function convergeCluster(
   }
 }
 
-/** Whether all members have the data, so that no copy of it on a former host is needed. */
-function isComplete({ hasQuorum, notReplicating }: ClusterState): boolean {
-  return hasQuorum && notReplicating.length === 0
+interface Change {
+  step: ClusterStep
+  /** When the state was read from which the step was planned, in milliseconds. */
+  at: number
+  /** Plans again from the present state. */
+  plan: () => Promise<{ step: ClusterStep; at: number }>
+  now: () => number
+  edge: ConvergeClusterDeps['edge']
+}
+
+/**
+ * Makes a change as long as it is the one that the state of the cluster allows. Another member may become the primary while an engine
+ * responds slowly. @returns whether the change was made; false if another one should be
+ */
+async function changeWhileValid(
+  { step, at, plan, now, edge }: Change,
+  make: (edge: ConvergeClusterDeps['edge']) => Promise<void>,
+): Promise<boolean> {
+  let readAt = at
+  const outdated = new Error('The state of the cluster has changed.')
+  const checked = async (side: 'before' | 'after') => {
+    if (side === 'before' && now() - readAt > freshMilliseconds) {
+      const again = await plan()
+      readAt = again.at
+      if (!isDeepStrictEqual(again.step, step)) throw outdated
+    }
+    await edge(side)
+  }
+  try {
+    await make(checked)
+    return true
+  } catch (error) {
+    if (error === outdated) return false
+    throw error
+  }
+}
+
+/** Returns the names for Patroni of the members on their present hosts. */
+function identitiesOf({ services }: Stack): string[] {
+  return services
+    .filter(({ name }) => clusterMembers.some((member) => member === name))
+    .map(({ name, host }) => memberIdentity(name, host))
+}
+
+/** Returns whether a member of a name for Patroni runs, or is on a host that does not respond. */
+function existsOn({ containers, unreachableHosts = [] }: ObservedHost): (identity: string) => boolean {
+  const identities = new Set(
+    containers
+      .filter(({ state }) => state === 'running')
+      .map(({ labels, host }) => memberIdentity(labels.service ?? '', host)),
+  )
+  for (const host of unreachableHosts) for (const member of clusterMembers) identities.add(memberIdentity(member, host))
+  return (identity) => identities.has(identity)
 }
 
 /** Reads a cluster's state; undefined if no member responds. */

@@ -58,7 +58,7 @@ export function clusterServices(input: ClusterServicesInput): Service[] {
  * Returns the name of a member for Patroni. It contains the host, because the former container of a member may still run on a host that
  * does not respond, and Patroni takes two members of one name for one, also as the primary.
  */
-function memberIdentity(service: string, host: string | undefined): string {
+export function memberIdentity(service: string, host: string | undefined): string {
   return host === undefined ? service : `${service}-${host}`
 }
 

@@ -1,6 +1,6 @@
 // The public interface of `stacks/`.
 export { archiveSpool, compressCommand } from './archive-settings.ts'
-export { clusterMembers, clusterRouters, routerHealthPort } from './cluster-services.ts'
+export { clusterMembers, clusterRouters, memberIdentity, routerHealthPort } from './cluster-services.ts'
 export { type ClusterRegion, etcdClusterPassword } from './cluster-stack.ts'
 export {
   type ContainerSettings,
