@@ -2,7 +2,7 @@
 import { awaitQuorum, readCluster, stuckMember, type ClusterState } from '../clusters/index.ts'
 import { type Engine, EngineError, type ObservedHost } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
-import { clusterMembers, clusterRouters, type Stack } from '../stacks/index.ts'
+import { clusterMembers, clusterRouters, etcdName, memberNumbers, type Stack, volumeName } from '../stacks/index.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import type { Region } from './region.ts'
 
@@ -23,6 +23,9 @@ const quorumMilliseconds = 40_000
 const readMilliseconds = 5_000
 /** Time in which a replica comes closer to the primary, if it can. */
 const advanceMilliseconds = 40_000
+
+/** Names of etcd's members and of their volumes. */
+const etcdNames: readonly string[] = memberNumbers.map(etcdName)
 
 /** Names of the services of the cluster. */
 const clusterParts: ReadonlySet<string> = new Set([...clusterMembers, ...clusterRouters])
@@ -45,6 +48,21 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
   }
 
   /**
+   * Checks that each member of etcd has a volume. One that is created after etcd holds the state of clusters would count as lost.
+   * @throws EngineError UNHEALTHY
+   */
+  const requireEtcd = async ({ id, volumes }: Stack, signal: AbortSignal) => {
+    const observed = await engine.observe(id, signal)
+    const exists = (volume: string) => observed.volumes.some(({ name }) => name === volumeName(id, volume))
+    const missing = volumes.find(({ name }) => etcdNames.includes(name) && !exists(name))
+    if (missing !== undefined)
+      throw new EngineError(
+        'UNHEALTHY',
+        `The region begins when all hosts of its etcd respond. The host "${missing.host ?? ''}" does not.`,
+      )
+  }
+
+  /**
    * Starts etcd and the other services, so that the members of the cluster find their user of etcd.
    * @param holdsHomes whether tenants have homes in the cluster, so that no empty one may begin
    */
@@ -55,6 +73,7 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
     signal: AbortSignal,
   ) => {
     await engine.converge(stack, signal, edge, clusterParts)
+    await requireEtcd(stack, signal)
     if (holdsHomes && !(await region.hasBegunCluster(cluster.id, signal)))
       throw new EngineError(
         'VOLUME_MISSING',

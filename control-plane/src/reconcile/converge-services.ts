@@ -1,12 +1,14 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
 import { chooseHosts, crowded, type HostState } from '../placement/index.ts'
-import { clusterMembers, type Placement } from '../stacks/index.ts'
-import { failedBy, type ConditionState } from './conditions.ts'
+import type { Placement } from '../stacks/index.ts'
+import { removeUnbegun } from './begin-again.ts'
+import { failedBy } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { hasCluster, isDedicated, type Region } from './region.ts'
+import { silentHosts, spreadOf } from './spread.ts'
 
 /** The part of a reconciliation that concerns a tenant's own services. */
 export type ServiceRun = Pick<
@@ -120,7 +122,10 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   const stack = await region.stack(snapshot, signal)
   await recordStep(snapshot, 'services', run)
   // A cluster that exists is repaired without etcd, too.
-  if (snapshot.homeVersion === undefined) await region.openCluster(snapshot, signal)
+  if (snapshot.homeVersion === undefined) {
+    await removeUnbegun(snapshot, run, signal)
+    await region.openCluster(snapshot, signal)
+  }
   await failpoint('converge.before')
   const edge = async (side: 'before' | 'after') => {
     if (side === 'before') await store.confirmLead(epoch)
@@ -146,26 +151,10 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
  * @throws EngineError HOST_UNREACHABLE for a single database, which cannot run on another host
  */
 function observeHosts(snapshot: Snapshot, { region, observations }: ServiceRun): void {
-  const hosts = [...new Set(Object.values(snapshot.placement))].sort()
-  const silent = hosts.filter((host) => region.engine?.isDown(host) === true)
-  observations.note('Spread', spreadOf(snapshot, hosts.length, silent))
-  const [host] = silent
+  observations.note('Spread', spreadOf(snapshot, region))
+  const [host] = silentHosts(snapshot, region)
   if (host === undefined || hasCluster(snapshot)) return
   const error = new EngineError('HOST_UNREACHABLE', `The host "${host}" with the tenant's database does not respond.`)
   observations.note('Services', failedBy(error))
   throw error
-}
-
-function spreadOf({ isolation, placement }: Snapshot, hosts: number, silent: readonly string[]): ConditionState {
-  const members = new Set(clusterMembers.flatMap((member) => placement[member] ?? [])).size
-  const message = `The services of the tenant are on ${hosts} ${hosts === 1 ? 'host' : 'hosts'}.`
-  const fails = (reason: string, why: string): ConditionState => ({
-    status: 'False',
-    reason,
-    message: `${message}${why}`,
-  })
-  if (silent.length > 0) return fails('HostUnreachable', ` These do not respond: ${silent.join(', ')}.`)
-  if (hasCluster({ isolation }) && members < clusterMembers.length)
-    return fails('FewHosts', ' Two members of the cluster are on one host.')
-  return { status: 'True', reason: 'Observed', message }
 }

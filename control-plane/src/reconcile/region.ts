@@ -313,7 +313,12 @@ export function createRegion({
       docker === undefined ? undefined : regionStack(await regionInput(holds, signal)),
 
     async openCluster(tenant, signal) {
-      if (hasCluster(tenant)) await access().add(tenant.id, signalFor(execMilliseconds, signal))
+      if (!hasCluster(tenant)) return
+      const bounded = signalFor(execMilliseconds, signal)
+      // Each member of etcd must have begun before clusters depend on it.
+      if (spansHosts && tenant.id !== stackId && !(await access().hasBegun(stackId, bounded)))
+        throw new EngineError('UNHEALTHY', `The region "${config.id}" has not begun yet.`)
+      await access().add(tenant.id, bounded)
     },
 
     async removeServices(tenantId, isolation, signal) {

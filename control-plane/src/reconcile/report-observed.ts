@@ -38,6 +38,8 @@ interface ObserveDeps {
   clock: Clock
   /** Status of a tenant that was observed as specified. */
   reachedStatus: Status
+  /** The condition `Spread` in a region with several hosts; undefined in another one. */
+  spread: ConditionState | undefined
 }
 
 /** Observes a tenant and changes nothing. @throws EngineError VOLUME_MISSING */
@@ -47,7 +49,7 @@ export async function observeOnly(
   deps: ObserveDeps,
   signal: AbortSignal,
 ): Promise<Observed> {
-  const { clock, reachedStatus } = deps
+  const { clock, reachedStatus, spread } = deps
   const steps = planSteps(stack, host)
   const at = clock.now()
   const faults = stack.state === 'stopped' ? [] : servicesDown(stack, host)
@@ -56,8 +58,9 @@ export async function observeOnly(
   if (stack.state === 'running' && faults.length === 0 && isSuspect)
     faults.push(...(await runtimeFaults(snapshot, deps, signal)))
   const isHealthy = faults.length === 0
+  const known = { ...snapshot, conditions: withSpread(snapshot.conditions, spread, at) }
   const conditions =
-    isHealthy && !isNotReady(snapshot, stack) ? snapshot.conditions : seenConditions(snapshot, stack, faults, at)
+    isHealthy && !isNotReady(snapshot, stack) ? known.conditions : seenConditions(known, stack, faults, at)
   // Only the policy `report` reports drift.
   const drift = driftConditions(conditions, snapshot.driftPolicy === 'report' ? steps : [], at)
   return {
@@ -68,6 +71,13 @@ export async function observeOnly(
       : `${faults.map(({ message }) => message).join(' ')} The drift policy "${snapshot.driftPolicy}" leaves it unchanged.`,
     conditions: withEarlierTimes(snapshot.conditions, drift ?? conditions),
   }
+}
+
+function withSpread(conditions: readonly Condition[], spread: ConditionState | undefined, at: Date): Condition[] {
+  const observed_at = at.toISOString()
+  return conditions.map((one) =>
+    one.type === 'Spread' && spread !== undefined ? { ...one, ...spread, observed_at } : one,
+  )
 }
 
 /** Whether the tenant's row already contains these observations. */

@@ -13,6 +13,7 @@ import { removeTenant } from './remove-tenant.ts'
 import { repairDrift } from './repair-drift.ts'
 import { isRecorded, observeOnly, type StatusSource } from './report-observed.ts'
 import { serveTenant } from './serve-tenant.ts'
+import { spreadOf } from './spread.ts'
 import type { Condition } from '../tenants/index.ts'
 
 const runMilliseconds = 90_000
@@ -120,6 +121,7 @@ async function report(snapshot: Snapshot, run: Reconciliation, signal: AbortSign
     clock,
     runtimeUrls: region.runtimeUrls(snapshot),
     reachedStatus: reachedStatus[snapshot.desired],
+    spread: region.spansHosts ? spreadOf(snapshot, region) : undefined,
   }
   const observed = await run.observations.observeFailure('Services', () =>
     observeOnly(snapshot, statusSource, how, signal),
