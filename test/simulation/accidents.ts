@@ -32,6 +32,30 @@ export const plain = {
   stopSeconds: 1,
 }
 
+/** Returns the changes of a container that people and its own program make. */
+export function containerChanges(docker: Docker): ((container: Container) => void)[] {
+  return [
+    ({ name }) => docker.stopContainer(name, dockerCli),
+    ({ id }) => docker.removeContainer(id, dockerCli),
+    ({ name }) => docker.pauseContainer(name, dockerCli),
+    (container) => docker.crash(container),
+    (container) => docker.wedge(container),
+    ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, dockerCli),
+    ({ name }) => docker.setRestartPolicy(name, 'no', dockerCli),
+    ({ name, slots }) => {
+      const [network] = slots.keys()
+      if (network !== undefined) docker.leave(network, name, dockerCli)
+    },
+    (container) => {
+      try {
+        docker.startContainer(container.name, dockerCli)
+      } catch {
+        // The Engine rejects some starts.
+      }
+    },
+  ]
+}
+
 export type Accidents = ReturnType<typeof createAccidents>
 
 export function createAccidents({ docker, chance, scheduler, installation, range, ids }: AccidentsOptions) {
@@ -52,26 +76,7 @@ export function createAccidents({ docker, chance, scheduler, installation, range
     docker.removeVolume(name, dockerCli)
   }
 
-  const onContainer: ((container: Container) => void)[] = [
-    ({ name }) => docker.stopContainer(name, dockerCli),
-    ({ id }) => docker.removeContainer(id, dockerCli),
-    ({ name }) => docker.pauseContainer(name, dockerCli),
-    (container) => docker.crash(container),
-    (container) => docker.wedge(container),
-    ({ name }) => docker.updateResources(name, { memoryBytes: 7, cpuMillis: 7, pids: 7 }, dockerCli),
-    ({ name }) => docker.setRestartPolicy(name, 'no', dockerCli),
-    ({ name, slots }) => {
-      const [network] = slots.keys()
-      if (network !== undefined) docker.leave(network, name, dockerCli)
-    },
-    (container) => {
-      try {
-        docker.startContainer(container.name, dockerCli)
-      } catch {
-        // The Engine rejects some starts.
-      }
-    },
-  ]
+  const onContainer = containerChanges(docker)
 
   const mishaps: (() => void)[] = [
     ...Array.from({ length: 6 }, () => () => {

@@ -3,7 +3,8 @@
 import type { RoutePhase } from '@tenantry/contract'
 import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
 import type { Change } from '#control-plane/platform/change-feed.ts'
-import type { OperationKind } from '#control-plane/tenants/tenant.ts'
+import type { HostState } from '#control-plane/placement/host-state.ts'
+import type { OperationKind, Switchover } from '#control-plane/tenants/tenant.ts'
 
 export interface TenantRow extends Omit<
   Snapshot,
@@ -30,10 +31,11 @@ export interface OperationRow {
   tenantId: string
   kind: OperationKind
   generation: number
-  state: 'pending' | 'running' | 'succeeded' | 'superseded'
+  state: 'pending' | 'running' | 'succeeded' | 'failed' | 'superseded'
   attempts: number
   step: string | null
   error: string | null
+  switchover?: Switchover
 }
 
 /** A tenant's state as watches send it. */
@@ -59,6 +61,8 @@ export function createControlDatabase(now: () => Date) {
   const tenants = new Map<string, TenantRow>()
   const operations = new Map<string, OperationRow>()
   const subnets = new Map<string, { regionId: string; number: number }>()
+  /** States of hosts that receive no services. */
+  const hostStates = new Map<string, Exclude<HostState, 'active'>>()
   const listeners = new Set<(change: Change) => void>()
   const state = { epoch: 0n, writes: 0 }
   let opened = 0
@@ -69,15 +73,31 @@ export function createControlDatabase(now: () => Date) {
   const isOpen = ({ state }: OperationRow) => state === 'pending' || state === 'running'
   const openOf = (tenantId: string) =>
     [...operations.values()].filter((operation) => operation.tenantId === tenantId && isOpen(operation))
-  const open = (tenantId: string, kind: OperationKind, generation: number) => {
+  const open = (
+    tenantId: string,
+    kind: OperationKind,
+    generation: number,
+    details: { switchover?: Switchover } = {},
+  ) => {
     const id = `operation-${++opened}`
-    operations.set(id, { id, tenantId, kind, generation, state: 'pending', attempts: 0, step: null, error: null })
+    const operation = {
+      id,
+      tenantId,
+      kind,
+      generation,
+      state: 'pending',
+      attempts: 0,
+      step: null,
+      error: null,
+    } as const
+    operations.set(id, { ...operation, ...details })
   }
 
   return {
     tenants,
     operations,
     subnets,
+    hostStates,
     state,
     report,
     isOpen,
@@ -127,7 +147,12 @@ export function createControlDatabase(now: () => Date) {
       for (const operation of openOf(tenantId)) operation.state = 'succeeded'
     },
     /** Requests a change as the API does, which rejects it during another operation that has not failed. @returns whether it is accepted */
-    requestChange(id: string, kind: OperationKind, change: Partial<TenantRow>): boolean {
+    requestChange(
+      id: string,
+      kind: OperationKind,
+      change: Partial<TenantRow>,
+      details: { switchover?: Switchover } = {},
+    ): boolean {
       const row = tenants.get(id)
       if (row === undefined) return false
       const isRemoval = kind === 'delete' || kind === 'undelete'
@@ -135,7 +160,7 @@ export function createControlDatabase(now: () => Date) {
       for (const operation of openOf(id)) operation.state = 'superseded'
       Object.assign(row, change)
       row.generation++
-      open(id, kind, row.generation)
+      open(id, kind, row.generation, details)
       report({ kind: 'wanted', subject: id })
       return true
     },

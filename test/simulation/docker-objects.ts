@@ -1,11 +1,12 @@
 // The objects of the simulated Docker Engine: containers, networks, volumes, and the data in volumes.
-import type {
-  ContainerSpec,
-  ContainerState,
-  HostEvent,
-  Labels,
-  ObservedContainer,
-  Ownership,
+import {
+  restartPolicy,
+  type ContainerSpec,
+  type ContainerState,
+  type HostEvent,
+  type Labels,
+  type ObservedContainer,
+  type Ownership,
 } from '#control-plane/engines/container-host.ts'
 import { stackOfVolume } from '#control-plane/stacks/object-names.ts'
 
@@ -76,6 +77,13 @@ export interface Volume {
   waiting: string[]
 }
 
+/** Hosts that have their networks in common. */
+export interface Swarm {
+  networks: Map<string, Network>
+  /** Returns the containers of all hosts. */
+  containers(): Iterable<Container>
+}
+
 /** A change of an object. */
 export type Change =
   | { kind: 'container'; what: 'created' | 'removed' | 'changed' | 'started'; object: Container }
@@ -84,6 +92,39 @@ export type Change =
   | { kind: 'volume'; what: 'created' | 'removed' | 'changed'; object: Volume }
   | { kind: 'home'; what: 'created'; object: Volume; tenantId: string }
   | { kind: 'cluster'; what: 'created'; object: Volume }
+
+/** Returns a container that was just created. @param network the first one of the specification */
+export function madeContainer(
+  id: string,
+  spec: Omit<ContainerSpec, 'labels'> & { labels: MaybeLabels },
+  network: Network | undefined,
+): Container {
+  const [first] = spec.networks
+  return {
+    id,
+    name: spec.name,
+    labels: spec.labels,
+    spec,
+    state: 'created',
+    health: 'none',
+    exitCode: 0,
+    startedAt: undefined,
+    restarts: 0,
+    resources: { ...spec.resources },
+    restartPolicy,
+    run: 0,
+    respondsAt: Infinity,
+    isWedged: false,
+    wasStopped: false,
+    failures: 0,
+    startedLate: false,
+    slots: new Map(
+      first === undefined || network === undefined
+        ? []
+        : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]],
+    ),
+  }
+}
 
 export function isOwned(labels: MaybeLabels, owner: Ownership): boolean {
   return (
@@ -113,6 +154,9 @@ export function overlap(a: string, b: string): boolean {
   const [one, other] = [rangeOf(a), rangeOf(b)]
   return one.first < other.first + other.size && other.first < one.first + one.size
 }
+
+/** Whether a container is a member of a cluster, whose data Patroni creates or copies. */
+export const isMember = ({ spec: { command } }: Pick<Container, 'spec'>) => command[0] === 'member'
 
 /** Reports whether a volume has no data. Foreign volumes always have some. */
 export const isEmpty = ({ isCluster, homes, files }: Volume) => !isCluster && homes.size === 0 && files.size === 0

@@ -1,16 +1,20 @@
 // A Docker Engine in memory, with the behaviour that the reconciler depends on: conflicts of names, subnets, addresses and ports,
 // rejected removals of used objects, and events. `onChange` receives every change.
-import {
-  restartPolicy,
-  type ContainerSpec,
-  type NetworkSpec,
-  type VolumeSpec,
-} from '#control-plane/engines/container-host.ts'
+import type { ContainerSpec, NetworkSpec, VolumeSpec } from '#control-plane/engines/container-host.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { Resources } from '#control-plane/stacks/stack.ts'
 import type { Chance } from './chance.ts'
 import type { Actor } from './control-plane.ts'
-import { overlap, type Change, type Container, type Network, type TaggedEvent, type Volume } from './docker-objects.ts'
+import {
+  madeContainer,
+  overlap,
+  type Change,
+  type Container,
+  type Network,
+  type Swarm,
+  type TaggedEvent,
+  type Volume,
+} from './docker-objects.ts'
 import { createPrograms, engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
 
@@ -20,6 +24,8 @@ export interface DockerOptions {
   onChange: (change: Change, actor: Actor) => void
   /** Postgres creates a cluster in any empty volume. A planted defect. */
   beginsAnywhere: boolean
+  /** The swarm of the host; absent on a single host. */
+  swarm?: Swarm
 }
 
 /** A person who uses Docker's command line. */
@@ -27,9 +33,10 @@ export const dockerCli: Actor = { name: 'docker-cli', isLate: () => false }
 
 export type Docker = ReturnType<typeof createDocker>
 
-export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: DockerOptions) {
+export function createDocker({ scheduler, chance, onChange, beginsAnywhere, swarm }: DockerOptions) {
   const containers = new Map<string, Container>()
-  const networks = new Map<string, Network>()
+  const networks = swarm?.networks ?? new Map<string, Network>()
+  const everywhere = () => [...(swarm?.containers() ?? containers.values())]
   const volumes = new Map<string, Volume>()
   const listeners = new Set<(event: TaggedEvent) => void>()
   const streams = new Set<(reason: Error) => void>()
@@ -37,7 +44,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
   const missingImages = new Set<string>()
   /** Subnets of networks that the Engine's driver has and the Engine does not show, as after a kill. */
   const hiddenSubnets = new Set<string>()
-  const state = { isDown: false, isFull: false, changes: 0 }
+  const state = { isDown: false, isCutOff: false, isFull: false, changes: 0 }
   let ids = 0
   const newId = () => `${(++ids).toString(16).padStart(6, '0')}${chance.hex(6)}`
 
@@ -85,7 +92,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     for (const [name, location] of container.slots) {
       const network = networkById(location.networkId)
       if (network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
-      const rival = [...containers.values()].find(
+      const rival = everywhere().find(
         (other) =>
           other !== container &&
           isRunning(other) &&
@@ -157,6 +164,9 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
         ended(new EngineError('ENGINE_UNREACHABLE', 'Cannot follow events: the Docker Engine cannot be reached.'))
     },
 
+    /** Whether callers reach the Engine. */
+    isReachable: () => !state.isDown && !state.isCutOff,
+
     hasImage: (image: string) => !missingImages.has(image),
 
     createNetwork(
@@ -179,11 +189,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
     removeNetwork(id: string, actor: Actor): 'removed' | 'in use' | 'absent' {
       const network = networkById(id)
       if (network === undefined) return 'absent'
-      if (
-        [...containers.values()].some(
-          (container) => isRunning(container) && container.slots.get(network.name)?.networkId === id,
-        )
-      )
+      if (everywhere().some((container) => isRunning(container) && container.slots.get(network.name)?.networkId === id))
         return 'in use'
       networks.delete(network.name)
       changed({ kind: 'network', what: 'removed', object: network }, actor)
@@ -270,30 +276,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere }: Do
       if (first !== undefined && network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
       // Like the Docker Engine, create missing volumes, without labels.
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
-      const made: Container = {
-        id: newId(),
-        name: spec.name,
-        labels: spec.labels,
-        spec,
-        state: 'created',
-        health: 'none',
-        exitCode: 0,
-        startedAt: undefined,
-        restarts: 0,
-        resources: { ...spec.resources },
-        restartPolicy,
-        run: 0,
-        respondsAt: Infinity,
-        isWedged: false,
-        wasStopped: false,
-        failures: 0,
-        startedLate: false,
-        slots: new Map(
-          first === undefined || network === undefined
-            ? []
-            : [[first.network, { networkId: network.id, aliases: first.aliases, address: first.address }]],
-        ),
-      }
+      const made = madeContainer(newId(), spec, network)
       containers.set(made.name, made)
       changed({ kind: 'container', what: 'created', object: made }, actor)
       return true

@@ -7,6 +7,12 @@ import type { Container, Volume } from './docker-objects.ts'
 const schemaExists = 3
 const schemaMissing = 4
 
+/** The end of a command inside a container. */
+export interface CommandResult {
+  code: number
+  stdout: string
+}
+
 /** @returns the exit code */
 export function runInside(
   docker: Docker,

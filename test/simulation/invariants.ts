@@ -12,7 +12,8 @@ export type Invariants = ReturnType<typeof createInvariants>
 export interface InvariantsOptions {
   installation: string
   database: ControlDatabase
-  docker: () => Docker
+  /** Returns the Engines of all hosts. */
+  dockers: () => readonly Docker[]
   /** Stacks with our label that this database knows nothing of. */
   unknown: ReadonlySet<string>
   now: () => Date
@@ -20,13 +21,14 @@ export interface InvariantsOptions {
   breach: (what: string) => void
 }
 
-export function createInvariants({ installation, database, docker, unknown, now, breach }: InvariantsOptions) {
+export function createInvariants({ installation, database, dockers, unknown, now, breach }: InvariantsOptions) {
   /** Generation and time at which each control plane last observed a tenant as healthy. */
   const seen = new WeakMap<ControlPlane, Map<string, { generation: number; at: Date }>>()
   /** Times at which tenants were last removed from the gateways. */
   const unrouted = new Map<string, Date>()
   const isOurs = (labels: Change['object']['labels']) =>
     labels?.installation === installation && !unknown.has(labels.stack)
+  const isCopy = ({ name }: Volume) => /-data-\d$/.test(name)
   const isPerson = (actor: Actor) => actor === dockerCli || actor === engineItself
 
   const foreignStays = (change: Change, actor: Actor) => {
@@ -53,9 +55,10 @@ export function createInvariants({ installation, database, docker, unknown, now,
 
   const oneServer = (started: Container) => {
     const cluster = clusterOf(started)
-    if (cluster === undefined) return
-    const others = [...docker().containers.values()].filter(
-      (other) => other !== started && docker().isRunning(other) && clusterOf(other) === cluster,
+    const docker = dockers().find(({ containers }) => containers.get(started.name) === started)
+    if (cluster === undefined || docker === undefined) return
+    const others = [...docker.containers.values()].filter(
+      (other) => other !== started && docker.isRunning(other) && clusterOf(other) === cluster,
     )
     const [other] = others
     // A request of a caller that gave up or lost the lead may still arrive. Then the lock in the volume decides.
@@ -66,7 +69,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
   const stackOf = (volume: Volume) => /^tenantry-(t_[0-9a-f]+)-(?:data|files)$/.exec(volume.name)?.[1]
 
   const dataStays = (volume: Volume, actor: Actor) => {
-    if (isPerson(actor)) return
+    // Other members of a cluster may have the same data.
+    if (isPerson(actor) || isCopy(volume)) return
     for (const tenantId of volume.homes.keys()) {
       const row = database.tenants.get(tenantId)
       const isDue =
@@ -124,7 +128,8 @@ export function createInvariants({ installation, database, docker, unknown, now,
       if (new Set(numbers).size !== numbers.length) breach(`subnets are allocated twice: ${numbers.join(', ')}`)
     },
     freed(stack: string): void {
-      const network = [...docker().networks.values()].find(({ labels }) => isOurs(labels) && labels?.stack === stack)
+      const networks = dockers().flatMap((docker) => [...docker.networks.values()])
+      const network = networks.find(({ labels }) => isOurs(labels) && labels?.stack === stack)
       if (network !== undefined && !network.madeLate)
         breach(`the subnet of ${stack} was freed while ${network.name} is there`)
     },

@@ -5,16 +5,25 @@ import { control } from '#control-plane/reconcile/controller.ts'
 import type { FailpointName } from '#control-plane/reconcile/failpoints.ts'
 import type { ControlDatabase } from './control-database.ts'
 import { createRegionConditions } from '#control-plane/reconcile/region-conditions.ts'
+import type { Region } from '#control-plane/reconcile/region-interface.ts'
 import { createControlPlane, type ControlPlane } from './control-plane.ts'
-import { spoilProbe } from './defects.ts'
+import type { Chance } from './chance.ts'
+import { spoilProbe, type Defects } from './defects.ts'
 import type { Invariants } from './invariants.ts'
-import { createSimulatedProbe, type RegionParts } from './region-parts.ts'
-import { createSimulatedRegion, type SimulatedRegionOptions } from './simulated-region.ts'
+import type { Scheduler } from './scheduler.ts'
+import { createSimulatedProbe, type ProbedParts } from './simulated-probe.ts'
 import { createSimulatedStore } from './simulated-store.ts'
+import type { Troubles } from './troubles.ts'
 
-export interface LeadersOptions extends SimulatedRegionOptions {
+export interface LeadersOptions {
+  /** Returns the only region, as a control plane has it. */
+  region: (caller: ControlPlane) => Region
   database: ControlDatabase
-  parts: RegionParts
+  parts: ProbedParts
+  chance: Chance
+  scheduler: Scheduler
+  troubles: Troubles
+  defects: Defects
   invariants: Invariants
   now: () => Date
   breach: (what: string) => void
@@ -36,7 +45,7 @@ export interface Leaders {
 const orphanGraceSeconds = 30
 
 export function createLeaders(options: LeadersOptions): Leaders {
-  const { config, database, parts, invariants, scheduler, chance, troubles, defects, now, breach } = options
+  const { database, parts, invariants, scheduler, chance, troubles, defects, now, breach } = options
   const failpoints = new Set<FailpointName>()
   let homeVersion = 'v1'
   let crashes = 0
@@ -72,6 +81,7 @@ export function createLeaders(options: LeadersOptions): Leaders {
 
   const run = async (caller: ControlPlane, lost: AbortSignal) => {
     const log = logOf(caller)
+    const region = options.region(caller)
     try {
       await control(
         {
@@ -82,7 +92,7 @@ export function createLeaders(options: LeadersOptions): Leaders {
             now,
             checksEpoch: defects.ignoresEpoch !== true,
           }),
-          regions: new Map([[config.id, createSimulatedRegion(options, caller)]]),
+          regions: new Map([[region.config.id, region]]),
           homeVersion,
           conditions: createRegionConditions(caller.clock),
           probe: spoilProbe(

@@ -1,5 +1,6 @@
 // Random requests of operators, as the API writes them into the database.
 import { driftPolicies } from '#control-plane/tenants/tenant.ts'
+import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import type { Isolation } from '#control-plane/stacks/isolation.ts'
 import type { Chance } from './chance.ts'
 import type { ControlDatabase, TenantRow } from './control-database.ts'
@@ -13,6 +14,8 @@ export interface OperatorsOptions {
   region: string
   /** IDs of the tenants that are still to be created; the first is the next. */
   ids: string[]
+  /** The isolation models of new tenants, each as often as it is there. */
+  isolations: readonly Isolation[]
   trace: (line: string) => void
 }
 
@@ -23,12 +26,12 @@ const sizes = (chance: Chance): TenantRow['sizes'] => ({
 
 export type Operators = ReturnType<typeof createOperators>
 
-export function createOperators({ database, chance, now, region, ids, trace }: OperatorsOptions) {
+export function createOperators({ database, chance, now, region, ids, isolations, trace }: OperatorsOptions) {
   const create = () => {
     const id = ids.shift()
     if (id === undefined) return
-    const isolation: Isolation = chance.happens(0.75) ? 'database-per-tenant' : 'schema-per-tenant'
-    const desired = isolation === 'database-per-tenant' && chance.happens(0.1) ? 'warm' : 'active'
+    const isolation = chance.pick(isolations)
+    const desired = isolation !== 'schema-per-tenant' && chance.happens(0.1) ? 'warm' : 'active'
     trace(`operator creates ${id} ${isolation} ${desired}`)
     database.create({ id, regionId: region, isolation, desired, sizes: sizes(chance) })
   }
@@ -48,6 +51,11 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
     return database.requestChange(id, 'undelete', change)
   }
 
+  const switchOver = (id: string): boolean => {
+    const [from = '', other = ''] = chance.pick([clusterMembers, clusterMembers.toReversed()])
+    return database.requestChange(id, 'switchover', {}, { switchover: { from, to: chance.pick([null, other]) } })
+  }
+
   /** Requests a random change that the tenant's state allows. @returns whether it is accepted */
   const change = (row: TenantRow): boolean => {
     const { id, desired, isolation } = row
@@ -56,7 +64,7 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
     if (desired === 'warm') return database.requestChange(id, 'update', { desired: 'active' })
     if (desired === 'suspended') return database.requestChange(id, 'resume', { desired: 'active' })
     if (desired === 'paused') return database.requestChange(id, 'wake', { desired: 'active' })
-    const isDedicated = isolation === 'database-per-tenant'
+    const isDedicated = isolation !== 'schema-per-tenant'
     const choices: (() => boolean)[] = [
       () => database.requestChange(id, 'suspend', { desired: 'suspended' }),
       () => database.requestChange(id, 'rotate_keys', { expiries: [...row.expiries, after(chance.between(1, 30))] }),
@@ -75,6 +83,7 @@ export function createOperators({ database, chance, now, region, ids, trace }: O
               }),
           ]
         : []),
+      ...(isolation === 'cluster-per-tenant' ? [() => switchOver(id)] : []),
     ]
     return chance.pick(choices)()
   }

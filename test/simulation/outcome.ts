@@ -2,10 +2,10 @@
 // reconciler's own plan.
 import type { RoutePhase } from '@tenantry/contract'
 import { restartPolicy } from '#control-plane/engines/container-host.ts'
-import type { Status } from '#control-plane/tenants/tenant.ts'
+import type { Condition, Status } from '#control-plane/tenants/tenant.ts'
 import { componentAlias } from '#control-plane/stacks/stack-for.ts'
 import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
-import type { ControlDatabase, TenantRow } from './control-database.ts'
+import type { ControlDatabase, Published, TenantRow } from './control-database.ts'
 import type { Docker } from './docker.ts'
 import type { Container } from './docker-objects.ts'
 import type { RegionParts } from './region-parts.ts'
@@ -42,24 +42,37 @@ export function flawsOf(world: World): string[] {
   ]
 }
 
+export function describeTenant({ id, isolation, desired, status, driftPolicy }: TenantRow): string {
+  return `${id} (${isolation}, ${desired}, ${status}, ${driftPolicy})`
+}
+
+/**
+ * Returns the deviations of the record of a tenant that is neither deleted nor failed.
+ * @param excused types of conditions that may be false
+ */
+export function flawsOfRecord(row: TenantRow, excused: readonly Condition['type'][] = []): string[] {
+  const flaws: string[] = []
+  if (row.desired !== 'deleted' && row.status !== statuses[row.desired])
+    flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
+  if (row.observedGeneration !== row.generation)
+    flaws.push(`was seen at generation ${row.observedGeneration} of ${row.generation}`)
+  if (row.reason !== null) flaws.push(`has the reason "${row.reason}"`)
+  for (const { type, status, message } of row.conditions)
+    if (status === 'False' && !excused.includes(type)) flaws.push(`has the false condition ${type}: ${message}`)
+  if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
+  if (row.desired === 'active' && row.databasePasswordDue) flaws.push('has an old database password')
+  if (row.desired === 'active' && row.servicePasswordsDue) flaws.push("has old passwords of the services' logins")
+  return flaws
+}
+
 function flawsOfTenant(world: World, row: TenantRow): string[] {
-  const describe = (flaw: string) =>
-    `${row.id} (${row.isolation}, ${row.desired}, ${row.status}, ${row.driftPolicy}): ${flaw}`
+  const describe = (flaw: string) => `${describeTenant(row)}: ${flaw}`
   if (row.desired === 'deleted') return isRegionBroken(world) ? [] : [describe(`is still there: ${row.reason ?? ''}`)]
   if (row.status === 'failed')
     return causesOf(world, row).some((cause) => cause.test(row.reason ?? ''))
       ? []
       : [describe(`failed without a cause: ${row.reason ?? 'no reason'}`)]
-  const flaws: string[] = []
-  if (row.status !== statuses[row.desired]) flaws.push(`is not ${statuses[row.desired]}: ${row.reason ?? ''}`)
-  if (row.observedGeneration !== row.generation)
-    flaws.push(`was seen at generation ${row.observedGeneration} of ${row.generation}`)
-  if (row.reason !== null) flaws.push(`has the reason "${row.reason}"`)
-  if (row.conditions.some(({ status }) => status === 'False')) flaws.push('has a condition that is false')
-  if (row.expiries.length > 0) flaws.push('has secrets that are to expire')
-  flaws.push(...flawsOfRoute(world, row))
-  if (row.desired === 'active' && row.databasePasswordDue) flaws.push('has an old database password')
-  if (row.desired === 'active' && row.servicePasswordsDue) flaws.push("has old passwords of the services' logins")
+  const flaws = [...flawsOfRecord(row), ...flawsOfRoute(world.parts.routes(), row)]
   const objectFlaws = row.isolation === 'schema-per-tenant' ? flawsOfShared(world, row) : flawsOfOwn(world, row)
   if (row.driftPolicy === 'repair' || row.isolation === 'schema-per-tenant') flaws.push(...objectFlaws)
   if (row.driftPolicy !== 'repair' && row.isolation !== 'schema-per-tenant' && row.desired === 'active') {
@@ -85,11 +98,11 @@ const phases: Record<TenantRow['desired'], RoutePhase> = {
   restoring: 'pending',
 }
 
-/** Checks the published route and the gateway's route. */
-function flawsOfRoute({ parts }: World, row: TenantRow): string[] {
+/** Checks the published route and a gateway's route. @param routes undefined if the gateway has received none */
+export function flawsOfRoute(routes: ReadonlyMap<string, Published> | undefined, row: TenantRow): string[] {
   const wanted = phases[row.desired]
   if (row.routePhase !== wanted) return [`is published ${row.routePhase}`]
-  const seen = parts.routes()?.get(row.id)?.phase
+  const seen = routes?.get(row.id)?.phase
   return seen === undefined || seen === wanted ? [] : [`is ${seen} to the gateway`]
 }
 

@@ -2,7 +2,7 @@
 // one Postgres at a time.
 import type { Chance } from './chance.ts'
 import { beginning, type Actor } from './control-plane.ts'
-import { clusterOf, type Change, type Container, type Volume } from './docker-objects.ts'
+import { clusterOf, isMember, type Change, type Container, type Volume } from './docker-objects.ts'
 import type { Scheduler } from './scheduler.ts'
 
 export interface ProgramsOptions {
@@ -45,7 +45,7 @@ export function createPrograms({
       if (container.run !== run || !isRunning(container)) return
       container.failures = 0
       const volume = volumes.get(clusterOf(container) ?? '')
-      if (volume !== undefined && !volume.isCluster) {
+      if (volume !== undefined && !volume.isCluster && !isMember(container)) {
         volume.isCluster = true
         changed({ kind: 'cluster', what: 'created', object: volume }, engineItself)
       }
@@ -56,6 +56,10 @@ export function createPrograms({
 
   const lockCluster = (container: Container, volume: Volume) => {
     volume.lock = container.id
+    if (isMember(container)) {
+      respondAfter(container, chance.between(100, 500))
+      return
+    }
     if (!volume.isCluster && !volume.mayBegin && !beginsAnywhere) {
       // Postgres ends soon after its start, not during it.
       const { run } = container

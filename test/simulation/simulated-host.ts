@@ -10,13 +10,19 @@ import {
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { Actor } from './control-plane.ts'
 import { clusterOf, isEmpty, isNamedLike, isOwned, ownerOf, type Container } from './docker-objects.ts'
-import { runInside } from './home-programs.ts'
+import type { LinkedHost } from '#control-plane/engines/swarm/host-link.ts'
+import type { CommandResult } from './home-programs.ts'
 import { receivedEvents, type EventOptions } from './simulated-events.ts'
+import { createSimulatedNetworks, type HostRequest, type RejectForeign } from './simulated-networks.ts'
 
 export interface SimulatedHostOptions extends EventOptions {
   /** False makes names alone decide which objects are ours. A planted defect. */
   checksLabels: boolean
   installation: string
+  /** Runs a command in a container. @throws EngineError */
+  run: (container: Container, command: readonly string[], input: string, actor: Actor) => CommandResult
+  /** Whether this host is one of the managers of a swarm with a leader, which create and remove its networks; absent: there is no swarm. */
+  isManager?: () => boolean
 }
 
 const timeout = 30_000
@@ -29,12 +35,14 @@ export function createSimulatedHost({
   eventFaults,
   checksLabels,
   installation,
-}: SimulatedHostOptions): ContainerHost {
-  const request = <T>(what: string, signal: AbortSignal, effect: (actor: Actor) => T, takes = 15): Promise<T> =>
+  run,
+  isManager,
+}: SimulatedHostOptions): LinkedHost {
+  const request: HostRequest = (what, signal, effect, takes = 15) =>
     caller.call(
       what,
       (actor) => {
-        if (docker.state.isDown) throw unreachable(what)
+        if (!docker.isReachable()) throw unreachable(what)
         return effect(actor)
       },
       { signal, timeout, takes, failure: () => unreachable(what) },
@@ -48,7 +56,7 @@ export function createSimulatedHost({
   }
   const ours = (object: { name: string; labels: Labels | undefined }, owner: Ownership) =>
     isOwned(labelsOf(object), owner)
-  const rejectForeign = (kind: string, object: { name: string; labels: Labels | undefined }, owner: Ownership) => {
+  const rejectForeign: RejectForeign = (kind, object, owner) => {
     if (!ours(object, owner))
       throw new EngineError(
         'FOREIGN_OBJECT',
@@ -86,26 +94,7 @@ export function createSimulatedHost({
     ),
   })
 
-  const connect: ContainerHost['connect'] = async (network, name, aliases, address, signal) => {
-    const what = `connect ${name} to ${network}`
-    const present = await request(`${what}: check`, signal, () => {
-      const found = docker.containers.get(name)
-      if (found === undefined) throw new EngineError('NOT_FOUND', `Cannot ${what}: it does not exist.`)
-      const location = found.slots.get(network)
-      const there = docker.networks.get(network)
-      if (location === undefined) return 'absent'
-      if (there === undefined) throw new EngineError('NOT_FOUND', `Cannot ${what}: it does not exist.`)
-      const isRight =
-        location.networkId === there.id &&
-        aliases.every((alias) => location.aliases.includes(alias)) &&
-        (address ?? location.address) === location.address
-      return isRight ? 'right' : 'wrong'
-    })
-    if (present === 'right') return
-    if (present === 'wrong')
-      await request(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor))
-    await request(what, signal, (actor) => docker.join(network, name, aliases, address, actor))
-  }
+  const networks = createSimulatedNetworks({ docker, caller, request, rejectForeign, isManager })
 
   const removeContainer: ContainerHost['removeContainer'] = async (name, owner, signal) => {
     const id = await request(`inspect container ${name}`, signal, () => {
@@ -155,7 +144,7 @@ export function createSimulatedHost({
       throw error
     }
     for (const { network, aliases, address } of spec.networks)
-      await connect(network, spec.name, aliases, address, signal)
+      await networks.connect(network, spec.name, aliases, address, signal)
   }
 
   const removeUnlabelledVolume: ContainerHost['removeUnlabelledVolume'] = async (name, signal) => {
@@ -215,6 +204,8 @@ export function createSimulatedHost({
   }
 
   return {
+    ...networks,
+    ping: (signal) => request('ping', signal, () => undefined, 5),
     info: async () => ({
       name: 'simulated',
       apiVersion: '1.41',
@@ -282,15 +273,6 @@ export function createSimulatedHost({
         docker.hasImage(reference) ? { id: reference, component: undefined } : undefined,
       ),
 
-    async createNetwork(spec, signal) {
-      const isThere = () => {
-        const found = docker.networks.get(spec.name)
-        if (found !== undefined) rejectForeign('network', found, ownerOf(spec.labels))
-        return found !== undefined
-      }
-      if (await request(`inspect network ${spec.name}`, signal, isThere)) return
-      await request(`create network ${spec.name}`, signal, (actor) => docker.createNetwork(spec, actor), 60)
-    },
     async createVolume(spec, signal) {
       const create = () => request(`create volume ${spec.name}`, signal, (actor) => docker.createVolume(spec, actor))
       const found = await create()
@@ -311,41 +293,11 @@ export function createSimulatedHost({
         docker.updateResources(name, resources, actor)
         if (policy !== undefined) docker.setRestartPolicy(name, policy, actor)
       }),
-    connect,
-    disconnect: (network, name, signal) =>
-      request(`disconnect ${name} from ${network}`, signal, (actor) => docker.leave(network, name, actor)),
-
     writeFiles: (volume, image, _user, files, labels, signal) =>
       withHelper(volume, image, labels, signal, (actor) => docker.fill(volume, Object.keys(files), actor)),
     addFiles: (volume, image, _user, _files, labels, signal) =>
       withHelper(volume, image, labels, signal, (actor) => docker.permit(volume, actor)),
     removeContainer,
-    async removeNetwork(name, owner, signal) {
-      const id = await request(`inspect network ${name}`, signal, () => {
-        const found = docker.networks.get(name)
-        if (found !== undefined) rejectForeign('network', found, owner)
-        return found?.id
-      })
-      if (id === undefined) return
-      for (let attempt = 1; attempt <= 5; attempt++) {
-        const members = await request(`list members of ${name}`, signal, () =>
-          docker.membersOf(id).map((member) => member.name),
-        )
-        for (const member of members) {
-          await request(`disconnect ${member} from ${name}`, signal, (actor) => {
-            const network = docker.networkById(id)
-            if (network !== undefined) docker.leave(network.name, member, actor)
-          })
-        }
-        if ((await request(`remove network ${name}`, signal, (actor) => docker.removeNetwork(id, actor))) !== 'in use')
-          return
-        await caller.clock.sleep(100, signal)
-      }
-      throw new EngineError(
-        'ENGINE_FAILED',
-        `Cannot remove network ${name}: the Docker Engine rejected the request (403)`,
-      )
-    },
     async removeVolume(name, owner, signal) {
       const isThere = await request(`inspect volume ${name}`, signal, () => {
         const found = docker.volumes.get(name)
@@ -356,10 +308,10 @@ export function createSimulatedHost({
     },
     removeUnlabelledVolume,
 
-    async exec(name, command, { signal }) {
+    async exec(name, command, { signal, input = '' }) {
       const isReadinessCheck = command[0] === 'sh'
       for (let attempt = 0; ; attempt++) {
-        const code = await request(
+        const { code, stdout } = await request(
           `run ${isReadinessCheck ? 'pg_isready' : command.slice(0, 2).join(' ')} in ${name}`,
           signal,
           (actor) => {
@@ -367,11 +319,11 @@ export function createSimulatedHost({
             if (found === undefined) throw new EngineError('NOT_FOUND', `Cannot run in ${name}: it does not exist.`)
             if (found.state !== 'running')
               throw new EngineError('ENGINE_FAILED', `Cannot run in ${name}: it is not running.`)
-            return runInside(docker, found, docker.volumes.get(clusterOf(found) ?? ''), command, actor)
+            return run(found, command, typeof input === 'string' ? input : '', actor)
           },
           30,
         )
-        if (!isReadinessCheck || code === 0 || attempt === 100) return { code, stdout: '', stderr: '' }
+        if (!isReadinessCheck || code === 0 || attempt === 100) return { code, stdout, stderr: '' }
         await caller.clock.sleep(300, signal)
       }
     },

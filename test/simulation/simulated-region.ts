@@ -37,6 +37,10 @@ export function createSimulatedRegion(options: SimulatedRegionOptions, caller: C
     installation,
     eventFaults: () => troubles.events(),
     checksLabels: defects.ignoresLabels !== true,
+    run: (container, command, _input, actor) => ({
+      code: runInside(docker, container, docker.volumes.get(clusterOf(container) ?? ''), command, actor),
+      stdout: '',
+    }),
   })
   const engine = createContainerEngine({
     name: 'docker',

@@ -38,6 +38,9 @@ export function createSimulatedStore({
       failure: () => new Error('the connection to the database ended'),
     })
 
+  /** The last work of those that run one after the other. */
+  let turn: Promise<unknown> = Promise.resolve()
+
   const lead = <T>(what: string, epoch: bigint, effect: (actor: Actor) => T): Promise<T> =>
     request(what, (actor) => {
       if (checksEpoch && epoch !== database.state.epoch) throw new LeadershipLost('another control plane leads')
@@ -56,10 +59,15 @@ export function createSimulatedStore({
 
   return {
     placements: {
-      inTurn: (work) => work(),
-      states: () => request('states', () => new Map<string, never>()),
-      setState: () => Promise.reject(new Error('The simulation has one host.')),
-      noteLost: () => Promise.reject(new Error('The simulation has one host.')),
+      inTurn(work) {
+        const result = turn.then(work)
+        turn = result.catch(() => undefined)
+        return result
+      },
+      states: () => request('states', () => new Map(database.hostStates)),
+      // Operators set the states, and no job measures the hosts.
+      setState: () => Promise.reject(new Error('The simulation sets states without it.')),
+      noteLost: () => Promise.reject(new Error('The simulation sets states without it.')),
       reserved: (regionId) =>
         request(`reserved ${regionId}`, () => {
           const reserved = new Map<string, number>()
@@ -72,8 +80,9 @@ export function createSimulatedStore({
         lead(`assign ${tenantId}`, epoch, () => {
           const row = tenants.get(tenantId)
           if (row === undefined) return {}
-          row.placement = { ...placement, ...row.placement }
+          row.placement = { ...row.placement, ...placement }
           row.reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
+          row.reservedBytes = needs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
           return row.placement
         }),
     },
@@ -83,7 +92,13 @@ export function createSimulatedStore({
         if (row === undefined) return undefined
         const operation = database.openOf(tenantId).sort((a, b) => b.generation - a.generation)[0]
         const current =
-          operation?.generation === row.generation ? { id: operation.id, attempts: operation.attempts } : undefined
+          operation?.generation === row.generation
+            ? {
+                id: operation.id,
+                attempts: operation.attempts,
+                ...(operation.switchover === undefined ? {} : { switchover: operation.switchover }),
+              }
+            : undefined
         return database.snapshotOf(row, current, subnets.get(tenantId)?.number)
       }),
     unsettled: (homeVersion) =>
@@ -226,7 +241,8 @@ export function createSimulatedStore({
         }
         const ended = operations.get(operation?.id ?? '')
         if (operation !== undefined && ended !== undefined && database.isOpen(ended)) {
-          if (operation.error === null) ended.state = 'succeeded'
+          if (operation.hasFailed === true) ended.state = 'failed'
+          else if (operation.error === null) ended.state = 'succeeded'
           ended.error = operation.error
         }
         database.report({ kind: 'observed', subject: tenantId })

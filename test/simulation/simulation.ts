@@ -14,6 +14,7 @@ import { createOperators } from './operators.ts'
 import { flawsOf, type World } from './outcome.ts'
 import { createRegionParts } from './region-parts.ts'
 import { createScheduler } from './scheduler.ts'
+import { createSimulatedRegion } from './simulated-region.ts'
 import { createTroubles } from './troubles.ts'
 
 export interface Outcome {
@@ -64,7 +65,7 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
 
   const database = createControlDatabase(now)
   const unknown = new Set<string>()
-  const invariants = createInvariants({ installation, database, docker: () => docker, unknown, now, breach })
+  const invariants = createInvariants({ installation, database, dockers: () => [docker], unknown, now, breach })
   const docker = createDocker({
     scheduler,
     chance,
@@ -88,11 +89,9 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
   })
   const subnets = chance.happens(0.1) ? 2 : 16
   const world: World = { docker, database, parts, installation, regionStack, unknown, gatewayUrl, runtimeUrls, subnets }
+  const regionOptions = { config, installation, subnets, docker, chance, scheduler, troubles, defects }
   const leaders = createLeaders({
-    config,
-    installation,
-    subnets,
-    docker,
+    region: (caller) => createSimulatedRegion(regionOptions, caller),
     chance,
     scheduler,
     troubles,
@@ -111,6 +110,7 @@ export async function simulate(seed: number, defects: Defects = {}, report?: (li
     now,
     region: regionId,
     ids: [...ids],
+    isolations: ['database-per-tenant', 'database-per-tenant', 'database-per-tenant', 'schema-per-tenant'],
     trace: (line) => scheduler.trace(line),
   })
   const accidents = createAccidents({ docker, chance, scheduler, installation, range, ids })
