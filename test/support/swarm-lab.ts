@@ -23,7 +23,7 @@ export interface LabHost {
   /** Address of its engine, `tcp://…`. Client and engine authenticate with certificates. */
   engine: string
   tlsDirectory: string
-  /** Runs the Docker client on its engine. @returns the trimmed output */
+  /** Runs the Docker client on its engine. @returns the trimmed output, and for `logs` also what containers write to stderr */
   docker(...args: string[]): Promise<string>
   /** Ends all its processes at once, as the loss of power does. */
   kill(): void
@@ -113,8 +113,8 @@ function labHost({ id, address, namespace, directory, layers, tlsDirectory, conn
   const socket = `unix://${at('docker.sock')}`
   let machine: ChildProcess | undefined
   const docker = async (...args: string[]) => {
-    const { stdout } = await run('docker', ['-H', socket, ...args], { maxBuffer: 2 ** 24 })
-    return stdout.trim()
+    const { stdout, stderr } = await run('docker', ['-H', socket, ...args], { maxBuffer: 2 ** 24 })
+    return (args[0] === 'logs' ? stdout + stderr : stdout).trim()
   }
   return {
     id,

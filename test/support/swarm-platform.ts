@@ -149,6 +149,19 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     (
       await Promise.all(controlHosts.map((host) => host.docker('logs', '--tail', '60', 'control-plane').catch(String)))
     ).join('\n--\n')
+  const named = async (host: LabHost, tenantId: string, ...command: string[]) =>
+    (await host.docker(...command)).split('\n').filter((name) => name.startsWith(`tenantry-${tenantId}-`))
+
+  /** Returns the end of what a member of a cluster has written, on each host. */
+  const memberLogs = (cluster: string, member: string): Promise<string[]> =>
+    Promise.all(
+      lab.hosts.map(async (host) => {
+        const names = await named(host, cluster, 'ps', '--all', '--format', '{{.Names}}').catch(() => [])
+        const own = names.filter((name) => name.startsWith(`tenantry-${cluster}-${member}-`))
+        const texts = await Promise.all(own.map((name) => host.docker('logs', '--tail', '60', name).catch(String)))
+        return `${host.id}: ${own.join(' ')}\n${texts.join('\n')}`
+      }),
+    )
   const url = (host: LabHost) => `http://${host.address}:${controlPort}`
   const platformKey = await until(async () => {
     const areUp = await Promise.all(
@@ -200,7 +213,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   await until(async () => {
     const found = await Promise.all(controlHosts.map(conditionOn))
     return found.includes('True') ? true : undefined
-  }, 120).catch(async (cause: unknown) => {
+  }, 240).catch(async (cause: unknown) => {
     throw new Error(`The region is not ready.\n${await logs()}`, { cause })
   })
 
@@ -220,9 +233,6 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   const [{ name: installation }] = (await query(postgres.url('control'), 'select name from installation')) as [
     { name: string },
   ]
-  const named = async (host: LabHost, tenantId: string, ...command: string[]) =>
-    (await host.docker(...command)).split('\n').filter((name) => name.startsWith(`tenantry-${tenantId}-`))
-
   return {
     lab,
     controlUrl: url(controlHosts[0] ?? lab.hosts[0]),
@@ -254,8 +264,10 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
           state?.hasQuorum === true && state.candidates.length === 2 && state.notReplicating.length === 0
         return isComplete ? true : undefined
       }, 180).catch(async (cause: unknown) => {
-        const state = JSON.stringify(await clusterOf(tenantId))
-        throw new Error(`The cluster ${tenantId} is not complete: ${state}\n${await logs()}`, { cause })
+        const state = await clusterOf(tenantId)
+        const members = await Promise.all((state?.notReplicating ?? []).map((member) => memberLogs(tenantId, member)))
+        const text = [JSON.stringify(state), ...members.flat(), await logs()].join('\n')
+        throw new Error(`The cluster ${tenantId} is not complete: ${text}`, { cause })
       })
     },
     containersOf: (host, tenantId) => named(host, tenantId, 'ps', '--all', '--format', '{{.Names}}'),

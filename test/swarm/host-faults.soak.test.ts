@@ -3,6 +3,7 @@
 // hosts, and after that.
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { until } from '#test/support/docker.ts'
 import { effort } from '#test/support/effort.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-platform.ts'
@@ -24,11 +25,13 @@ function faultsOf(platform: SwarmPlatform, clusters: readonly string[]): Record<
   const { hosts } = platform.lab
   let turn = 0
   const primaryHost = async () => (await platform.primaryOf(clusters[turn++ % clusters.length] ?? '')).host
-  const swarmLeader = async (): Promise<LabHost> => {
-    const format = ['node', 'inspect', 'self', '--format', '{{.ManagerStatus.Leader}}']
-    const states = await Promise.all(hosts.map((host) => host.docker(...format)))
-    return hosts[states.indexOf('true')] ?? hosts[0]
-  }
+  // The managers elect a leader for some seconds after a fault. Until then they don't respond.
+  const swarmLeader = (): Promise<LabHost> =>
+    until(async () => {
+      const format = ['node', 'inspect', 'self', '--format', '{{.ManagerStatus.Leader}}']
+      const states = await Promise.all(hosts.map((host) => host.docker(...format).catch(() => '')))
+      return hosts[states.indexOf('true')]
+    }, 60)
   const kill = async (...killed: LabHost[]) => {
     for (const host of killed) host.kill()
     return () => Promise.all(killed.map((host) => host.start()))
