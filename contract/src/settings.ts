@@ -349,6 +349,16 @@ export const dockerProxySettings = {
     fallback: 'none',
     setBy: 'launcher',
   },
+  TENANTRY_DOCKER_PROXY_PORT: {
+    description: 'port for control planes on other hosts, on a platform on several; networks are then overlay networks',
+    fallback: 'none',
+    setBy: 'launcher',
+  },
+  TENANTRY_DOCKER_PROXY_TLS: {
+    description: 'directory of `ca.pem`, `cert.pem` and `key.pem` for that port',
+    setBy: 'launcher',
+    isPath: true,
+  },
   TENANTRY_LOG_LEVEL: logLevel,
   // The image, which it shares with the control plane, sets these.
   TENANTRY_HOST: { description: 'not used; the image sets it for the control plane', setBy: 'launcher' },

@@ -170,8 +170,9 @@ function isScratch(options: string): boolean {
 }
 
 function checkPublished({ published }: ContainerSpec, { stack, service }: Labels, rules: ProxyRules): void {
-  if (!stack.startsWith('region-') || service !== 'gateway')
-    throw new Rejected('only the gateway of a region may publish ports')
+  // A region on several hosts has one gateway on each, whose name contains that of the host.
+  const isGateway = rules.spansHosts ? service?.startsWith('gateway-') === true : service === 'gateway'
+  if (!stack.startsWith('region-') || !isGateway) throw new Rejected('only the gateway of a region may publish ports')
   const inside: readonly number[] = [ports.gateway, ports.postgresProxy]
   for (const { containerPort, hostAddress, hostPort } of published) {
     if (!inside.includes(containerPort)) throw new Rejected(`the port ${containerPort} must not be published`)

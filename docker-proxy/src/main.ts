@@ -16,7 +16,9 @@ const log = pino({
   serializers: { err: errorSerializer(pino.stdSerializers.err) },
 })
 const engine = engineSocket(config.engineSocket)
-const proxy = createProxy({ rules: config.rules, engine, log })
+const { rules, remote } = config
+const proxy = createProxy({ rules, engine, log })
+const remoteProxy = remote && createProxy({ rules, engine, log, tls: remote.tls })
 const stopping = new AbortController()
 
 // The socket of a killed process accepts no connections but still has its name.
@@ -24,12 +26,20 @@ await rm(config.socket, { force: true })
 proxy.server.listen(config.socket)
 await once(proxy.server, 'listening')
 await chmod(config.socket, 0o600)
-log.info({ installation: config.rules.installation }, 'The Docker proxy listens.')
+if (remote !== undefined && remoteProxy !== undefined) {
+  remoteProxy.server.listen(remote.port)
+  await once(remoteProxy.server, 'listening')
+}
+log.info({ installation: rules.installation, port: remote?.port }, 'The Docker proxy listens.')
+
+async function close(): Promise<void> {
+  await Promise.all([proxy.close(), remoteProxy?.close()])
+}
 
 async function stop(): Promise<void> {
   log.info('The Docker proxy stops.')
   stopping.abort()
-  await proxy.close()
+  await close()
 }
 
 stopOnSignals(stop, (error) => log.error({ err: error }, 'The stop failed.'))
@@ -40,6 +50,6 @@ try {
   if (!(error instanceof EngineGone)) throw error
   // The Engine restarts the container when it is back, with its new socket.
   log.warn({ err: error }, 'The Docker proxy ends, and the Docker Engine restarts it with the new socket.')
-  await proxy.close()
+  await close()
   process.exitCode = 1
 }

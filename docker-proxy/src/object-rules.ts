@@ -1,6 +1,6 @@
 // Validates the bodies of calls that create or change objects other than containers. Each is validated completely, and
 // unknown fields are rejected. Pure.
-import { Type, type TSchema, type Static } from 'typebox'
+import { Type, type TProperties, type TSchema, type Static } from 'typebox'
 import { Value } from 'typebox/value'
 import { restartPolicy } from '../../control-plane/src/engines/index.ts'
 import type { Claim } from './claims.ts'
@@ -28,48 +28,79 @@ export function checkedVolume(given: unknown, rules: ProxyRules): Checked {
   return { body, claims: [] }
 }
 
-const Network = Type.Object(
+/** The fields that networks on one host and on several have in common. */
+const commonNetwork = {
+  Name: Type.String(),
+  CheckDuplicate: Type.Literal(true),
+  Internal: Type.Boolean(),
+  EnableIPv6: Type.Literal(false),
+  Labels,
+}
+const addressesOf = <T extends TProperties>(fields: T) =>
+  Type.Object(
+    {
+      Driver: Type.Literal('default'),
+      Config: Type.Array(Type.Object(fields, closed), { minItems: 1, maxItems: 1 }),
+    },
+    closed,
+  )
+
+const BridgeNetwork = Type.Object(
   {
-    Name: Type.String(),
-    CheckDuplicate: Type.Literal(true),
+    ...commonNetwork,
     Driver: Type.Literal('bridge'),
-    Internal: Type.Boolean(),
     Attachable: Type.Literal(false),
-    EnableIPv6: Type.Literal(false),
-    IPAM: Type.Object(
-      {
-        Driver: Type.Literal('default'),
-        Config: Type.Array(Type.Object({ Subnet: Type.String() }, closed), { minItems: 1, maxItems: 1 }),
-      },
-      closed,
-    ),
+    IPAM: addressesOf({ Subnet: Type.String() }),
     Options: Type.Object({ 'com.docker.network.bridge.inhibit_ipv4': Type.Optional(Type.Literal('true')) }, closed),
-    Labels,
   },
   closed,
 )
 
+/** A network of a swarm. Containers of all hosts can join it, and services of the swarm, which the proxy does not create. */
+const OverlayNetwork = Type.Object(
+  {
+    ...commonNetwork,
+    Driver: Type.Literal('overlay'),
+    Attachable: Type.Literal(true),
+    IPAM: addressesOf({ Subnet: Type.String(), IPRange: Type.Optional(Type.String()) }),
+    Options: Type.Object({}, closed),
+  },
+  closed,
+)
+
+/** Validates a new network: an overlay network if the region has several hosts, otherwise one of this host. */
 export function checkedNetwork(given: unknown, rules: ProxyRules): Checked {
-  const body = read(Network, given, 'the network')
+  const body = rules.spansHosts ? read(OverlayNetwork, given, 'the network') : read(BridgeNetwork, given, 'the network')
   const { stack } = ownLabels(body.Name, body.Labels, rules)
   const mayBeExternal =
     rules.published.length > 0 && stack.startsWith('region-') && body.Name === `tenantry-${stack}-door`
   if (!body.Internal && !mayBeExternal) throw new Rejected('the network is not internal')
-  const subnet = body.IPAM.Config[0]?.Subnet ?? ''
-  if (!isWithin(subnet, rules)) throw new Rejected('the subnet is not in the range of this installation')
+  const [addresses] = body.IPAM.Config
+  const subnet = parseSubnet(addresses?.Subnet ?? '')
+  if (!isWithin(subnet, rules.networkRange)) throw new Rejected('the subnet is not in the range of this installation')
+  if (addresses !== undefined && 'IPRange' in addresses && !isWithin(parseSubnet(addresses.IPRange ?? ''), subnet))
+    throw new Rejected('the range of the assigned addresses is not in the subnet')
   return { body, claims: [] }
 }
 
-function isWithin(subnet: string, { networkRange: { first, prefix } }: ProxyRules): boolean {
-  const [, address = '', length = ''] = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{2})$/.exec(subnet) ?? []
+type Subnet = Pick<ProxyRules['networkRange'], 'first' | 'prefix'>
+
+/** Parses a subnet, which begins at a multiple of its size. @throws Rejected */
+function parseSubnet(text: string): Subnet {
+  const [, address = '', length = ''] = /^(\d{1,3}(?:\.\d{1,3}){3})\/(\d{2})$/.exec(text) ?? []
   const octets = address.split('.').map(Number)
-  const number = octets.reduce((sum, octet) => sum * 256 + octet, 0)
+  const first = octets.reduce((sum, octet) => sum * 256 + octet, 0)
+  const prefix = Number(length)
   const isSubnet =
-    octets.length === 4 &&
-    octets.every((octet) => octet <= 255) &&
-    Number(length) <= 30 &&
-    number % 2 ** (32 - Number(length)) === 0
-  return isSubnet && Number(length) >= prefix && number >= first && number < first + 2 ** (32 - prefix)
+    octets.length === 4 && octets.every((octet) => octet <= 255) && prefix <= 30 && first % 2 ** (32 - prefix) === 0
+  if (!isSubnet) throw new Rejected('the subnet is not valid')
+  return { first, prefix }
+}
+
+function isWithin(inner: Subnet, outer: Subnet): boolean {
+  return (
+    inner.prefix >= outer.prefix && inner.first >= outer.first && inner.first < outer.first + 2 ** (32 - outer.prefix)
+  )
 }
 
 const Limit = Type.Integer({ minimum: 1 })

@@ -5,7 +5,8 @@ import { Rejected } from './rejected.ts'
 
 /** ID of a tenant's stack, of a scratch home into which a backup is restored, or of a region's. */
 const stackId = /^(?:[st]_[0-9a-f]{20}|region-[a-z][a-z0-9-]{0,47})$/
-const serviceName = /^[a-z][a-z0-9-]{0,31}$/
+/** Name of a service, which may contain the ID of its host. */
+const serviceName = /^[a-z][a-z0-9-]{0,47}$/
 const objectName = /^[A-Za-z0-9_.-]{1,200}$/
 
 /** Reads the labels. @throws Rejected for foreign labels, and for a name that does not match them */

@@ -12,4 +12,6 @@ export interface ProxyRules {
   networkRange: Range
   /** Host addresses `address:port` at which a region's gateway may be published. If empty, all networks are internal. */
   published: readonly string[]
+  /** Whether this host is one of several of a region, whose networks are overlay networks of a swarm. */
+  spansHosts: boolean
 }

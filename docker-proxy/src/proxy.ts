@@ -2,6 +2,7 @@
 // built again. It rejects calls that it does not understand.
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer as createTlsServer } from 'node:https'
 import { Readable, type Duplex } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { repackArchive } from './archive-rules.ts'
@@ -17,6 +18,16 @@ export interface ProxyOptions {
   rules: ProxyRules
   engine: EngineSocket
   log: Log
+  /** Certificates for clients on other hosts; absent for a server at a socket, whose clients need access to its file. */
+  tls?: ProxyCertificates | undefined
+}
+
+/** Certificates of a proxy for clients on other hosts. All are PEM. */
+export interface ProxyCertificates {
+  /** The authority that signs the certificates of all proxies and of their clients, and no others. */
+  ca: string
+  cert: string
+  key: string
 }
 
 /** A log, as pino provides it. */
@@ -34,7 +45,8 @@ export interface DockerProxy {
 const maxBodyBytes = 1024 * 1024
 const maxConnections = 512
 
-export function createProxy({ rules, engine, log }: ProxyOptions): DockerProxy {
+/** Creates a proxy that does not listen yet. With certificates, it serves only clients that have one for clients. */
+export function createProxy({ rules, engine, log, tls }: ProxyOptions): DockerProxy {
   const ownership = createOwnership(engine, rules)
   /** Upgraded connections, which the server no longer tracks. */
   const upgradedSockets = new Set<Duplex>()
@@ -129,7 +141,11 @@ export function createProxy({ rules, engine, log }: ProxyOptions): DockerProxy {
     }
   }
 
-  const server = createServer((request, response) => void serve(request, response))
+  const listener = (request: IncomingMessage, response: ServerResponse) => void serve(request, response)
+  const server =
+    tls === undefined
+      ? createServer(listener)
+      : createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3' }, listener)
   server.on(
     'upgrade',
     (request: IncomingMessage, socket: Duplex, head: Buffer) => void serveUpgrade(request, socket, head),

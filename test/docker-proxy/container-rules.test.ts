@@ -239,6 +239,20 @@ t.test('A container of the template is rejected where the template allows too mu
   )
 })
 
+t.test('On several hosts, the gateway of the host is published, and no other service', async (t) => {
+  const severalHosts = { ...rules, spansHosts: true }
+  const onHost = (service: string): ContainerSpec => ({
+    ...gateway,
+    name: gateway.name.replace('-gateway-', `-${service}-`),
+    labels: { ...gateway.labels, service },
+  })
+  const own = onHost('gateway-a-host-with-the-longest-name-ab')
+  t.doesNotThrow(() => create(own, json(containerBody(own)), severalHosts))
+  for (const other of [onHost('gateway'), onHost('runtime-0'), { ...own, labels: { ...own.labels, stack } }])
+    t.throws(() => create(other, json(containerBody(other)), severalHosts), rejected, other.name)
+  t.throws(() => create(own, json(containerBody(own))), rejected, 'such a gateway on a single host')
+})
+
 t.test('The rejection of a foreign volume or network names it', async (t) => {
   const volume: ContainerSpec = {
     ...spec,

@@ -174,3 +174,58 @@ t.test('Only networks, volumes, limits and commands of our own client pass', asy
     'no external network where none is published',
   )
 })
+
+t.test('On several hosts, only overlay networks of our own client pass', async (t) => {
+  const severalHosts = { ...rules, spansHosts: true }
+  const overlay: Json = {
+    ...network,
+    Driver: 'overlay',
+    Attachable: true,
+    IPAM: { Driver: 'default', Config: [{ Subnet: '10.201.1.64/26' }] },
+    Options: {},
+  }
+  const create = (body: Json) => passed('POST', '/networks/create', body, severalHosts)
+  t.same(create(overlay).body, overlay)
+  t.doesNotThrow(() =>
+    create(changed(overlay, 'IPAM.Config', [{ Subnet: '10.201.0.0/25', IPRange: '10.201.0.64/26' }])),
+  )
+  const changes: [path: string, value: unknown][] = [
+    ['Name', 'tenantry-net'],
+    ['Name', 'ingress'],
+    ['Driver', 'bridge'],
+    ['Driver', 'macvlan'],
+    ['Internal', false],
+    ['Attachable', false],
+    ['Ingress', true],
+    ['Scope', 'swarm'],
+    ['ConfigFrom', { Network: 'x' }],
+    ['EnableIPv6', true],
+    ['Options', { encrypted: 'true' }],
+    ['Options', { 'com.docker.network.driver.overlay.vxlanid_list': '4096' }],
+    ['Options', { 'com.docker.network.bridge.inhibit_ipv4': 'true' }],
+    ['IPAM.Driver', 'other'],
+    ['IPAM.Config', []],
+    ['IPAM.Config', [{ Subnet: '192.168.0.0/24' }]],
+    ['IPAM.Config', [{ Subnet: '10.202.0.0/26' }]],
+    ['IPAM.Config', [{ Subnet: '10.201.1.65/26' }]],
+    ['IPAM.Config', [{ Subnet: '10.201.1.64/26', Gateway: '10.201.1.65' }]],
+    ['IPAM.Config', [{ Subnet: '10.201.1.64/26', IPRange: '10.201.2.0/26' }]],
+    ['IPAM.Config', [{ Subnet: '10.201.1.64/26', IPRange: '10.201.1.0/24' }]],
+    ['IPAM.Config', [{ Subnet: '10.201.1.64/26', IPRange: 'x' }]],
+    ['Labels', {}],
+    ['Labels', { 'tenantry.installation': 'another', 'tenantry.stack': stack }],
+  ]
+  for (const [at, value] of changes)
+    t.throws(() => create(changed(overlay, at, value)), rejected, `${at} ${JSON.stringify(value)}`)
+  t.throws(() => create(network), rejected, 'a network of one host')
+  t.throws(() => passed('POST', '/networks/create', overlay), rejected, 'an overlay network on a single host')
+  t.doesNotThrow(
+    () =>
+      create({
+        ...changed(overlay, 'Name', `tenantry-${region}-door`),
+        Internal: false,
+        Labels: { 'tenantry.installation': installation, 'tenantry.stack': region },
+      }),
+    'the network on which the gateways are published',
+  )
+})

@@ -63,25 +63,45 @@ export function issueCertificate(
   return `${certificate}${authority.certificate}`
 }
 
+/** A certificate, and its private key. Both are PEM. */
+export interface Issued {
+  certificate: string
+  privateKey: string
+}
+
 /**
  * Issues a key and a certificate for servers of the installation's own that are clients of each other, for as long as the
  * authority is valid.
  * @param name the common name
  * @param hosts their host names and addresses
  */
-export function issuePeerCertificate(
+export function issuePeerCertificate(authority: Authority, name: string, hosts: readonly string[], now: Date): Issued {
+  return issue(authority, name, hosts, true, now)
+}
+
+/**
+ * Issues a key and a certificate for a server of the installation's own, for as long as the authority is valid. It cannot be used as a
+ * client's.
+ * @param name the common name
+ * @param hosts its host names and addresses
+ */
+export function issueServerCertificate(
   authority: Authority,
   name: string,
   hosts: readonly string[],
   now: Date,
-): { certificate: string; privateKey: string } {
+): Issued {
+  return issue(authority, name, hosts, false, now)
+}
+
+function issue(authority: Authority, name: string, hosts: readonly string[], isClient: boolean, now: Date): Issued {
   const own = new X509Certificate(authority.certificate)
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const certificate = serverCertificate({
     name,
     publicKey,
     hosts,
-    isClient: true,
+    isClient,
     serial: newSerial(),
     notBefore: new Date(now.getTime() - slowClock),
     notAfter: new Date(own.validTo),

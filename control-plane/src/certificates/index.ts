@@ -1,5 +1,5 @@
 // The public interface of `certificates/`.
-export { issuePeerCertificate } from './authority.ts'
+export { type Authority, type Issued, issuePeerCertificate, issueServerCertificate, newAuthority } from './authority.ts'
 export { openAuthority } from './open-authority.ts'
 export { addCertificateRoutes, type CertificateRoutesDeps } from './routes.ts'
 export { issuingRoutes } from './routes-internal.ts'

@@ -18,6 +18,7 @@ export const rules: ProxyRules = {
   images: ['tenantry/postgres', 'tenantry/tenant-runtime', 'tenantry/gateway'],
   networkRange: parseRange('10.201.0.0/16'),
   published: ['127.0.0.1:4401'],
+  spansHosts: false,
 }
 
 export const spec: ContainerSpec = {

@@ -37,6 +37,7 @@ export async function openProxy(
     images: ['debian'],
     networkRange: parseRange('10.0.0.0/8'),
     published: [],
+    spansHosts: false,
     ...changes,
   }
   const rejections: string[] = []
