@@ -140,6 +140,40 @@ t.test(
   },
 )
 
+t.test('Proxies in front of the gateways are on their public network, and the gateways trust them', (t) => {
+  const proxies = ['a', 'c'].map((host) => ({ host, container: 'caddy' }))
+  const withProxies = (gateway: object = {}) =>
+    regionStack({
+      ...input,
+      docker: { ...docker, proxy_containers: proxies, gateway: { ...docker.gateway, ...gateway } },
+    })
+  const { networks, services } = withProxies()
+  t.match(
+    networks.find(({ name }) => name === 'door'),
+    {
+      subnet: '10.1.0.128/25',
+      assigned: '10.1.0.192/26',
+      attachedContainers: [
+        { container: 'caddy', host: 'a', alias: 'proxy', address: '10.1.0.140' },
+        { container: 'caddy', host: 'c', alias: 'proxy', address: '10.1.0.141' },
+      ],
+    },
+  )
+  const gateways = services.filter(({ name }) => name.startsWith('gateway-'))
+  for (const { networks: attachments, environment } of gateways) {
+    t.same(attachments[1], { network: 'door', aliases: ['proxied-gateway'] })
+    t.equal(environment['TENANTRY_TRUSTED_PROXIES'], '10.1.0.140,10.1.0.141')
+  }
+  const [gateway] = withProxies({ trusted_proxies: ['10.99.0.9'] }).services.filter(({ name }) => name === 'gateway-a')
+  t.equal(gateway?.environment['TENANTRY_TRUSTED_PROXIES'], '10.1.0.140,10.1.0.141,10.99.0.9')
+  t.equal(regionStack(input).networks.find(({ name }) => name === 'door')?.assigned, undefined, 'without proxies')
+  t.throws(
+    () => read({ proxy_containers: [{ host: 'x', container: 'caddy' }] }),
+    /swarm\/proxy_containers: there is no host "x"/,
+  )
+  t.end()
+})
+
 t.test('The configuration has the addresses of all gateways and runtimes, with their hosts', (t) => {
   const config = read()
   t.equal(config.gateway_internal_urls.length, 3)

@@ -181,8 +181,10 @@ function swarmRegion({ swarm, ...region }: Static<typeof SwarmRegion>, at: numbe
     throw new Error(`TENANTRY_REGIONS_FILE/${at}/swarm/${field}: ${message}`)
   }
   if (new Set(ids).size !== ids.length) fail('hosts', 'two hosts have the same ID')
-  const unknown = swarm.control_containers.find(({ host }) => !ids.includes(host))
-  if (unknown !== undefined) fail('control_containers', `there is no host "${unknown.host}"`)
+  for (const field of ['control_containers', 'proxy_containers'] as const) {
+    const unknown = swarm[field]?.find(({ host }) => !ids.includes(host))
+    if (unknown !== undefined) fail(field, `there is no host "${unknown.host}"`)
+  }
   if (swarm.storage !== undefined && (swarm.storage.backend !== 's3' || swarm.storage.fallback !== undefined))
     fail('storage', 'runtimes on several hosts have no volume in common. "backend" must be "s3", without a "fallback"')
   const publicHost = `${new URL(region.gateway_url).hostname}:${swarm.gateway.postgres_port}`

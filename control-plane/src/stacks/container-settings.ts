@@ -146,6 +146,11 @@ export type HostSettings = Static<typeof HostSettings>
 /** Maximum number of hosts of a region. Each has a gateway with a fixed address on the region's network. */
 const maxHosts = 16
 
+const ContainerOfHost = Type.Object(
+  { host: HostId, container: Type.String({ minLength: 1 }) },
+  { additionalProperties: false },
+)
+
 /** Settings of a region on several hosts that Docker Swarm connects, in the operator's file of regions. */
 export const SwarmSettings = Type.Object(
   {
@@ -154,10 +159,12 @@ export const SwarmSettings = Type.Object(
     /** The ports of the gateways, one of which runs on each host. */
     gateway: Type.Object(gatewayPorts, { additionalProperties: false }),
     /** Containers of the control planes, which are attached to the region's network. */
-    control_containers: Type.Array(
-      Type.Object({ host: HostId, container: Type.String({ minLength: 1 }) }, { additionalProperties: false }),
-      { minItems: 1, maxItems: 4 },
-    ),
+    control_containers: Type.Array(ContainerOfHost, { minItems: 1, maxItems: 4 }),
+    /**
+     * Containers of the proxies with TLS in front of the gateways, which are attached to the network on which the gateways are
+     * published. The gateways trust them. Absent: none.
+     */
+    proxy_containers: Type.Optional(Type.Array(ContainerOfHost, { minItems: 1, maxItems: maxHosts })),
     clusters: Clusters,
     /** Seconds without a response after which a host counts as lost; 600 if absent. */
     lost_after_seconds: Type.Optional(Type.Integer({ minimum: 30, maximum: 86_400 })),

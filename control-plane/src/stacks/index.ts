@@ -1,6 +1,6 @@
 // The public interface of `stacks/`.
 export { archiveSpool, compressCommand } from './archive-settings.ts'
-export { clusterMembers, clusterRouters, memberIdentity, routerHealthPort } from './cluster-services.ts'
+export { clusterMembers, clusterRouters, clusterServices, memberIdentity, routerHealthPort } from './cluster-services.ts'
 export { type ClusterRegion, etcdClusterPassword } from './cluster-stack.ts'
 export {
   type ContainerSettings,
@@ -10,7 +10,7 @@ export {
   S3Bucket,
   SwarmSettings,
 } from './container-settings.ts'
-export { type EtcdCredentials, etcdHosts, etcdName, memberNumbers } from './etcd-services.ts'
+export { type EtcdCredentials, etcdHosts, etcdName, etcdServices, memberNumbers } from './etcd-services.ts'
 export { MovingServices } from './moving-services.ts'
 export { withServices } from './with-services.ts'
 export { compareIsolation, type Isolation, isolationInRegion, isolationModels, type OwnIsolation } from './isolation.ts'
@@ -23,12 +23,20 @@ export {
   volumeName,
   volumePrefix,
 } from './object-names.ts'
-export { clusterSettings, memberPasswords, patroniPassword, patroniPort, patroniUser } from './patroni-settings.ts'
+export {
+  clusterSettings,
+  memberPasswords,
+  patroniPassword,
+  patroniPort,
+  patroniUser,
+  sharedClusterSettings,
+} from './patroni-settings.ts'
 export { processAddress, ProcessSettings } from './process-settings.ts'
 export {
   etcdContainersOf,
   gatewayContainersOf,
   type PartUrl,
+  proxiedGateway,
   regionEndpoints,
   regionStack,
   regionStackId,
@@ -37,6 +45,7 @@ export {
 export { hostOnRegionNetwork } from './region-layout.ts'
 export { placed, type Placement } from './placed.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
+export { SecretText } from './secret-text.ts'
 export { sharedServerSettings } from './shared-server-settings.ts'
 export {
   databaseVolumes,

@@ -15,6 +15,8 @@ const lastOctets = {
   firstRuntime: 20,
   /** The first gateway of a region on several hosts. */
   firstGateway: 40,
+  /** The first proxy in front of the gateways, on the network on which they are published. */
+  firstProxy: 140,
 } as const
 
 /** A part of a region: its address, and the host that it runs on in a region with several. */
@@ -48,6 +50,8 @@ export interface RegionLayout {
   ownGateways: GatewayPart[]
   runtimes: (RegionPart & { volume: string })[]
   controlPlanes: (RegionPart & { container: string })[]
+  /** The proxies in front of the gateways, on the network on which the gateways are published. */
+  proxies: (RegionPart & { container: string })[]
   /** Hosts of etcd's members, by the number of the member; undefined on one host. */
   etcdHosts: Record<MemberNumber, string | undefined>
 }
@@ -85,6 +89,10 @@ export function regionLayout(settings: ContainerSettings): RegionLayout {
     controlPlanes: controlContainers(settings).map((container, number) => ({
       ...container,
       address: address(lastOctets.controlPlane + number),
+    })),
+    proxies: proxyContainers(settings).map((container, number) => ({
+      ...container,
+      address: address(lastOctets.firstProxy + number),
     })),
     etcdHosts: Object.fromEntries(memberNumbers.map((member) => [member, on(member - 1).host])) as Record<
       MemberNumber,
@@ -125,4 +133,8 @@ function gatewaysOf(settings: ContainerSettings, address: (last: number) => stri
 function controlContainers(settings: ContainerSettings): { container: string; host?: string }[] {
   if ('control_containers' in settings) return settings.control_containers
   return settings.control_container === undefined ? [] : [{ container: settings.control_container }]
+}
+
+function proxyContainers(settings: ContainerSettings): { container: string; host: string }[] {
+  return 'control_containers' in settings ? (settings.proxy_containers ?? []) : []
 }

@@ -60,6 +60,9 @@ interface RegionEndpoints {
   gateways: PartUrl[]
 }
 
+/** Name of all gateways for the proxies in front of them. */
+export const proxiedGateway = 'proxied-gateway'
+
 /**
  * Returns the name of the routers to the shared Postgres of a region on several hosts. A control plane's container may be on the
  * networks of several regions.
@@ -184,9 +187,10 @@ export function regionStack(input: RegionStackInput): Stack {
   const publicNetwork = {
     name: 'door',
     subnet: subnets.proxy,
+    ...(layout.proxies.length === 0 ? {} : { assigned: subnets.proxyAssigned }),
     internal: false,
     hostAddress: true,
-    attachedContainers: [],
+    attachedContainers: layout.proxies.map((part) => ({ ...part, alias: 'proxy' })),
   }
   return {
     ...base,
@@ -195,7 +199,7 @@ export function regionStack(input: RegionStackInput): Stack {
       ...base.volumes,
       ...layout.ownGateways.map((part) => ({ name: part.volume, mustExist: false, isGuarded: false, ...onHost(part) })),
     ],
-    services: [...base.services, ...layout.ownGateways.map((part) => gatewayService(input, part))],
+    services: [...base.services, ...layout.ownGateways.map((part) => gatewayService(input, part, layout))],
   }
 }
 
@@ -269,7 +273,7 @@ function otherContainer(stackId: string, service: Service): OtherContainer {
   return { container: containerName(stackId, service), ...onHost(service) }
 }
 
-function gatewayService(input: RegionStackInput, part: GatewayPart): Service {
+function gatewayService(input: RegionStackInput, part: GatewayPart, { proxies }: RegionLayout): Service {
   const { domain, docker, images, internalToken } = input
   const { published } = part
   const spansHosts = hostsOf(docker).length > 0
@@ -279,7 +283,7 @@ function gatewayService(input: RegionStackInput, part: GatewayPart): Service {
     name: part.name,
     image: images.gateway,
     livePort: ports.gatewayInternal,
-    networks: [attachment(part, 'gateway'), { network: 'door', aliases: [] }],
+    networks: [attachment(part, 'gateway'), { network: 'door', aliases: proxies.length === 0 ? [] : [proxiedGateway] }],
     resources: shared.gateway,
     environment: {
       TENANTRY_PORT: String(ports.gateway),
@@ -292,7 +296,10 @@ function gatewayService(input: RegionStackInput, part: GatewayPart): Service {
       // The control plane calls from there, and clients of the published ports arrive with the host's address.
       TENANTRY_REGION_RANGE: `${regionAddress(parseRange(docker.network_range), 0)}/24`,
       ...(published.require_sql_tls === true ? { TENANTRY_POSTGRES_REQUIRE_TLS: '1' } : {}),
-      ...limitsByAddress(published),
+      ...limitsByAddress(
+        published,
+        proxies.map(({ address }) => address),
+      ),
       ...egressEnvironment(docker),
       ...(spansHosts ? { TENANTRY_SOURCE: `${input.region}-${part.name}`, ...storageRelayEnvironment(docker) } : {}),
     },
@@ -311,9 +318,16 @@ function gatewayService(input: RegionStackInput, part: GatewayPart): Service {
   return { ...service, ...onHost(part) }
 }
 
-/** Returns the gateway's settings that depend on the proxies in front of all clients. */
-function limitsByAddress({ trusted_proxies: proxies }: OwnGateway): Record<string, string> {
-  if (proxies !== undefined) return { TENANTRY_TRUSTED_PROXIES: proxies.join(',') }
+/**
+ * Returns the gateway's settings that depend on the proxies in front of all clients.
+ * @param attached addresses of the proxies that are attached to the gateway's network
+ */
+function limitsByAddress(
+  { trusted_proxies: others = [] }: OwnGateway,
+  attached: readonly string[],
+): Record<string, string> {
+  const proxies = [...attached, ...others]
+  if (proxies.length > 0) return { TENANTRY_TRUSTED_PROXIES: proxies.join(',') }
   // An unknown proxy may have any address, so an address has no share of its own: the gateway's maximum.
   return {
     TENANTRY_CONNECTIONS_PER_ADDRESS: '5000',

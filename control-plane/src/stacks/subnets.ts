@@ -80,14 +80,15 @@ export function subnetNumber(range: Range, subnet: string): number | undefined {
 }
 
 /**
- * Returns the halves of the region's own /24: the network of its parts, and the one on which the gateway is published. The
- * second quarter has the addresses of the first network that no part requests.
+ * Returns the halves of the region's own /24: the network of its parts, and the one on which the gateway is published. The second
+ * quarter of each has the addresses that no part requests.
  */
-export function regionSubnets(range: Range): { net: string; assigned: string; proxy: string } {
+export function regionSubnets(range: Range): Record<'net' | 'assigned' | 'proxy' | 'proxyAssigned', string> {
   return {
     net: `${dotted(range.first)}/25`,
     assigned: `${dotted(range.first + 64)}/26`,
     proxy: `${dotted(range.first + 128)}/25`,
+    proxyAssigned: `${dotted(range.first + 192)}/26`,
   }
 }
 
