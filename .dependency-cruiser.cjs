@@ -28,7 +28,7 @@ const layers = [
   ['engines', 'regions'],
   ['homes', 'http'],
   ['audit', 'blocked-addresses', 'certificates', 'keys', 'webhooks'],
-  ['clusters', 'console', 'console-sessions', 'placement', 'quotas'],
+  ['clusters', 'console', 'console-sessions', 'deployment', 'placement', 'quotas'],
   ['plans'],
   ['tenants'],
   ['logs', 'reconcile'],

@@ -96,7 +96,7 @@ list() {
 case $command in
   list) list ;;
   add | adopt | begun | remove)
-    [[ $id =~ ^(t_[0-9a-f]{20}|region-[a-z][a-z0-9-]*-[0-9a-f]{8})$ ]] ||
+    [[ $id =~ ^(t_[0-9a-f]{20}|region-[a-z][a-z0-9-]*-[0-9a-f]{8}|control-database)$ ]] ||
       fail "\"${id:0:100}\" is not the ID of a tenant, nor that of a region's stack"
     "$command"
     ;;

@@ -16,10 +16,12 @@ export class SecretText {
     this.fingerprint = createHash('sha256').update(text).digest('hex')
   }
 
+  /** Returns the text. */
   reveal(): string {
     return this.#text
   }
 
+  /** Returns what logs show instead of the text. */
   [inspect.custom](): string {
     return `SecretText(${this.fingerprint.slice(0, 8)})`
   }
