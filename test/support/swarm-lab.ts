@@ -23,6 +23,8 @@ export interface LabHost {
   /** Address of its engine, `tcp://…`. Client and engine authenticate with certificates. */
   engine: string
   tlsDirectory: string
+  /** Path of its engine's socket. */
+  socket: string
   /** Runs the Docker client on its engine. @returns the trimmed output, and for `logs` also what containers write to stderr */
   docker(...args: string[]): Promise<string>
   /** Ends all its processes at once, as the loss of power does. */
@@ -121,6 +123,7 @@ function labHost({ id, address, namespace, directory, layers, tlsDirectory, conn
     address,
     engine: `tcp://${address}:2376`,
     tlsDirectory,
+    socket: at('docker.sock'),
     docker,
     connect,
     kill() {

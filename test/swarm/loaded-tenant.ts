@@ -21,7 +21,7 @@ export interface LoadedTenant {
 /** Creates the tenant and starts its clients, which reach the first gateway that accepts their connections. */
 export async function startLoadedTenant(
   t: Test,
-  platform: SwarmPlatform,
+  platform: Pick<SwarmPlatform, 'call' | 'gatewayPort' | 'lab' | 'postgresPort' | 'until'>,
   name: string,
   isolation: 'schema-per-tenant' | 'cluster-per-tenant',
 ): Promise<LoadedTenant> {
