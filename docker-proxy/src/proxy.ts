@@ -45,6 +45,12 @@ export interface DockerProxy {
 const maxBodyBytes = 1024 * 1024
 const maxConnections = 512
 
+/**
+ * Options of TLS: a client needs a certificate. It may end its input before it has received all output, as the server without TLS also
+ * allows.
+ */
+const mutual = { requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3', allowHalfOpen: true } as const
+
 /** Creates a proxy that does not listen yet. With certificates, it serves only clients that have one for clients. */
 export function createProxy({ rules, engine, log, tls }: ProxyOptions): DockerProxy {
   const ownership = createOwnership(engine, rules)
@@ -142,10 +148,7 @@ export function createProxy({ rules, engine, log, tls }: ProxyOptions): DockerPr
   }
 
   const listener = (request: IncomingMessage, response: ServerResponse) => void serve(request, response)
-  const server =
-    tls === undefined
-      ? createServer(listener)
-      : createTlsServer({ ...tls, requestCert: true, rejectUnauthorized: true, minVersion: 'TLSv1.3' }, listener)
+  const server = tls === undefined ? createServer(listener) : createTlsServer({ ...tls, ...mutual }, listener)
   server.on(
     'upgrade',
     (request: IncomingMessage, socket: Duplex, head: Buffer) => void serveUpgrade(request, socket, head),

@@ -4,9 +4,11 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import t, { type Test } from 'tap'
 import { issuePeerCertificate, issueServerCertificate, newAuthority } from '#control-plane/certificates/authority.ts'
 import { dockerHost } from '#control-plane/engines/docker/docker-host.ts'
+import { engineError } from '#control-plane/engines/docker/errors.ts'
 import { readProxyConfig } from '#docker-proxy/config.ts'
 import { engineSocket } from '#docker-proxy/engine-socket.ts'
 import { createProxy } from '#docker-proxy/proxy.ts'
@@ -21,8 +23,19 @@ async function openRemoteProxy(t: Test) {
   const engine = createServer((request, response) => {
     received.push(`${request.method ?? ''} ${request.url ?? ''}`)
     const body = request.url === '/version' ? { ApiVersion: '1.41' } : { message: 'This node is not a swarm manager.' }
-    response.writeHead(request.method === 'GET' ? 200 : 503, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(request.url?.includes('/networks?') === true ? [] : body))
+    const isDone = request.method === 'GET' || request.url?.endsWith('/exec') === true
+    response.writeHead(isDone ? 200 : 503, { 'content-type': 'application/json' })
+    response.end(JSON.stringify(responseTo(request.url ?? '') ?? body))
+  })
+  engine.on('upgrade', (_request, socket: Duplex) => {
+    socket.write('HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n')
+    const input: Buffer[] = []
+    socket.on('data', (bytes: Buffer) => input.push(bytes))
+    // It writes after the end of the input, in the Engine's frames: the stream, and the length of the text.
+    socket.on('end', () => {
+      const text = Buffer.concat(input)
+      socket.end(Buffer.concat([Buffer.of(1, 0, 0, 0, 0, 0, 0, text.length), text]))
+    })
   })
   engine.listen(join(directory, 'engine.sock'))
   await once(engine, 'listening')
@@ -60,6 +73,16 @@ async function openRemoteProxy(t: Test) {
   }
 }
 
+/** Returns the response of the test's Engine to a call about a network, a container or a command. */
+function responseTo(url: string): unknown {
+  const path = url.replace(/\?.*$/, '')
+  if (path.endsWith('/networks')) return []
+  if (/\/exec\/[^/]*\/json$/.test(path)) return { ContainerID: 'aa', Running: false, ExitCode: 0 }
+  if (path.endsWith('/exec')) return { Id: 'bb' }
+  const labels = { 'tenantry.installation': rules.installation, 'tenantry.stack': 't_0123456789abcdef0123' }
+  return /\/containers\/[^/]*\/json$/.test(path) ? { Id: 'aa', Name: '/worker', Config: { Labels: labels } } : undefined
+}
+
 async function writeCertificates(directory: string, ca: string, { certificate, privateKey }: Issued): Promise<void> {
   await mkdir(directory)
   await Promise.all([
@@ -80,6 +103,20 @@ t.test('A control plane with a certificate is served, and learns that the host i
   await t.rejects(host.createNetwork({ ...spec, subnet: '10.201.1.64/26' }, signal), { code: 'NOT_A_MANAGER' })
   t.ok(received.includes('POST /v1.41/networks/create'))
   await t.rejects(host.createNetwork({ ...spec, subnet: '10.99.1.64/26' }, signal), { code: 'ENGINE_FAILED' })
+})
+
+t.test('A command passes its input and its output over TLS', async (t) => {
+  const { authority, connect } = await openRemoteProxy(t)
+  const host = await connect(issuePeerCertificate(authority, 'control plane', ['control-plane'], new Date()))
+  t.match(await host.exec('worker', ['cat'], { signal, input: 'hello' }), {
+    code: 0,
+    stdout: 'hello',
+  })
+})
+
+t.test('A host whose name cannot be resolved counts as one that does not respond', async (t) => {
+  for (const code of ['EAI_AGAIN', 'ENOTFOUND'])
+    t.equal(engineError('read', Object.assign(new Error(code), { code })).code, 'ENGINE_UNREACHABLE', code)
 })
 
 t.test('No other client reaches the Engine', async (t) => {

@@ -100,6 +100,6 @@ function isConnectionError(cause: unknown): boolean {
   return (
     'code' in cause &&
     typeof cause.code === 'string' &&
-    /^(E[A-Z]+|ERR_(TLS|SSL|STREAM|SOCKET)_\w+|HPE_\w+|\w*CERT\w*|UNABLE_TO_\w+)$/.test(cause.code)
+    /^(E[A-Z]+|EAI_[A-Z]+|ERR_(TLS|SSL|STREAM|SOCKET)_\w+|HPE_\w+|\w*CERT\w*|UNABLE_TO_\w+)$/.test(cause.code)
   )
 }
