@@ -220,7 +220,7 @@ t.test('The control planes and the Docker proxies accept their files, which only
       s3SecretKey: 'the secret key of S3',
       docker: {
         hosts: [
-          { id: 'n1', host: 'tcp://docker-proxy-n1:2376', address: '10.99.0.1', zone: 'rack-1' },
+          { id: 'n1', host: 'tcp://10.200.0.8:2376', address: '10.99.0.1', zone: 'rack-1' },
           { id: 'n2' },
           { id: 'n3' },
           { id: 'n4' },
@@ -236,8 +236,9 @@ t.test('The control planes and the Docker proxies accept their files, which only
     const proxy = (await compose(host)).services['docker-proxy']
     if (proxy === undefined) throw new Error(`no Docker proxy on ${host}`)
     const { remote, rules } = readProxyConfig(onHost(host, proxy))
-    t.equal(new X509Certificate(remote?.tls.cert ?? '').subjectAltName, `DNS:docker-proxy-${host}`)
-    t.same(proxy.networks, { engines: { aliases: [`docker-proxy-${host}`] } })
+    const address = `10.200.0.${7 + Number(host.slice(1))}`
+    t.equal(new X509Certificate(remote?.tls.cert ?? '').subjectAltName, `IP Address:${address}`)
+    t.same(proxy.networks, { engines: { ipv4_address: address } })
     t.match(rules, {
       spansHosts: true,
       attachedContainers: ['tenantry-control-plane', 'tenantry-caddy'],

@@ -1,8 +1,8 @@
 // The services of a host's Compose file, with the files that each one gets. Pure.
 import type { Service } from '../stacks/index.ts'
 import type { DatabaseService } from './control-database.ts'
+import { dockerProxyAddress } from './platform-networks.ts'
 import type { PlatformHost, PlatformOptions } from './platform-options.ts'
-import { dockerProxyName } from './platform-secrets.ts'
 import type { Yaml } from './to-yaml.ts'
 
 /** A container of the platform on one host. */
@@ -42,9 +42,9 @@ export const hardened: Readonly<Record<string, Yaml>> = {
 }
 
 /** The address of a host's engine in the file of regions, for the control planes. */
-export function engineAddress(host: PlatformHost): { host: string; tls_directory: string } {
+export function engineAddress(options: PlatformOptions, host: PlatformHost): { host: string; tls_directory: string } {
   return {
-    host: `tcp://${dockerProxyName(host)}:${dockerProxyPort}`,
+    host: `tcp://${dockerProxyAddress(options, host)}:${dockerProxyPort}`,
     tls_directory: `${secretsDirectory}/docker-proxy`,
   }
 }
@@ -92,7 +92,7 @@ export function dockerProxyService(
       ...nodeProgram,
       command: ['/app/docker-proxy/src/main.ts'],
       group_add: [host.dockerGroup],
-      networks: { engines: { aliases: [dockerProxyName(host)] } },
+      networks: { engines: { ipv4_address: dockerProxyAddress(options, host) } },
       environment: {
         TENANTRY_DOCKER_PROXY_SOCKET: dockerProxySocket,
         TENANTRY_DOCKER_PROXY_PORT: String(dockerProxyPort),

@@ -104,7 +104,7 @@ function regionOf(options: PlatformOptions): object {
     swarm: {
       hosts: hosts.map((host) => ({
         id: host.id,
-        ...engineAddress(host),
+        ...engineAddress(options, host),
         address: host.address,
         ...(host.zone === undefined ? {} : { zone: host.zone }),
       })),

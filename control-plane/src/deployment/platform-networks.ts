@@ -1,5 +1,5 @@
 // The networks of the platform's own, which the swarm connects across its hosts. Pure.
-import type { PlatformOptions } from './platform-options.ts'
+import type { PlatformHost, PlatformOptions } from './platform-options.ts'
 
 /** A network, which `deploy/setup` creates. */
 export interface PlatformNetwork {
@@ -13,6 +13,8 @@ export interface PlatformNetwork {
 }
 
 const networkPrefix = 26
+/** Last number of the address of the first host's Docker proxy, relative to its network. */
+const firstProxy = 8
 
 /** Returns the networks: that of the Docker proxies, and that of the control database. */
 export function platformNetworks({ name, platformRange, hasControlDatabase }: PlatformOptions): PlatformNetwork[] {
@@ -31,6 +33,18 @@ export function platformNetworks({ name, platformRange, hasControlDatabase }: Pl
 /** Returns the range of the network of the control database, as the functions of region's services take it. */
 export function databaseRange({ platformRange }: Pick<PlatformOptions, 'platformRange'>) {
   return { first: networkStart(platformRange.first, 'database'), prefix: networkPrefix, tenantPrefix: networkPrefix }
+}
+
+/**
+ * Returns the address of a host's Docker proxy. It is fixed, so that a control plane does not wait for a name server when the host
+ * is gone.
+ */
+export function dockerProxyAddress(
+  { platformRange, hosts }: PlatformOptions,
+  { id }: Pick<PlatformHost, 'id'>,
+): string {
+  const number = hosts.findIndex((host) => host.id === id)
+  return dotted(networkStart(platformRange.first, 'engines') + firstProxy + number)
 }
 
 function networkStart(first: number, key: PlatformNetwork['key']): number {

@@ -10,8 +10,8 @@ import {
 import { etcdHosts } from '../stacks/index.ts'
 import type { DatabaseSecrets } from './control-database.ts'
 import { databaseName } from './control-database.ts'
-import { databaseRange } from './platform-networks.ts'
-import type { PlatformHost, PlatformOptions } from './platform-options.ts'
+import { databaseRange, dockerProxyAddress } from './platform-networks.ts'
+import type { PlatformOptions } from './platform-options.ts'
 
 /** The files of the platform that outlive a run. */
 export interface StoredFiles {
@@ -21,11 +21,6 @@ export interface StoredFiles {
   keep(path: string, create: () => string): string
   /** Returns the names of the files in a directory; none if it does not exist. */
   names(directory: string): string[]
-}
-
-/** Returns the name of a host's Docker proxy on the network of the proxies. */
-export function dockerProxyName({ id }: Pick<PlatformHost, 'id'>): string {
-  return `docker-proxy-${id}`
 }
 
 /** The secrets of a platform. */
@@ -50,8 +45,9 @@ export function platformSecrets(options: PlatformOptions, files: StoredFiles, no
     /** Certificates of the Docker proxies, by host. */
     proxies: new Map(
       options.hosts.map((host) => {
-        const name = dockerProxyName(host)
-        return [host.id, stored(files, `issued/${name}`, () => issueServerCertificate(proxies, name, [name], now))]
+        const name = `docker-proxy-${host.id}`
+        const address = dockerProxyAddress(options, host)
+        return [host.id, stored(files, `issued/${name}`, () => issueServerCertificate(proxies, name, [address], now))]
       }),
     ),
     /** The certificate for clients of the gateways; undefined if the operator has one. */
