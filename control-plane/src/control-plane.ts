@@ -300,7 +300,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     drift: createDriftReader(observationDeps),
     hosts,
     placements: reconcileStore.placements,
-    hasRoom: createRoomCheck({ ...observationDeps, room: createRoomStore(database) }),
+    ...createRoomCheck({ ...observationDeps, room: createRoomStore(database) }),
     regionCondition: (region) => conditions.of(region),
     engineOf: (region) => regions.get(region)?.engine,
     sharedServer: (region) => sessions.sharedServer(region),

@@ -130,7 +130,6 @@ export function createControlDatabase(now: () => Date) {
         restarts: 0,
         isArchived: false,
         placement: {},
-        reservedBytes: 0,
         reserved: {},
         images: null,
         secrets,

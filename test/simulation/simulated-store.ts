@@ -76,6 +76,11 @@ export function createSimulatedStore({
               reserved.set(host, (reserved.get(host) ?? 0) + (row.reserved[service] ?? 0))
           return reserved
         }),
+      of: (tenantId) =>
+        request(`placement of ${tenantId}`, () => {
+          const row = tenants.get(tenantId)
+          return { placement: row?.placement ?? {}, reserved: row?.reserved ?? {} }
+        }),
       assign: (tenantId, needs, placement, epoch) =>
         lead(`assign ${tenantId}`, epoch, () => {
           const row = tenants.get(tenantId)

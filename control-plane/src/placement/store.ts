@@ -6,6 +6,7 @@ import type { Placement } from '../stacks/index.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { ServiceNeed } from './choose-hosts.ts'
 import type { HostState } from './host-state.ts'
+import type { Reserved } from './refit-hosts.ts'
 
 /** The store of placements. */
 export type PlacementStore = ReturnType<typeof createPlacementStore>
@@ -75,6 +76,12 @@ export function createPlacementStore(database: Database) {
       return new Map(rows.map(({ hostId, _sum: sum }) => [hostId, Number(sum.memoryBytes ?? 0n)]))
     },
 
+    /** Returns the hosts of a tenant's services, and what these reserve there. */
+    async of(tenantId: string): Promise<{ placement: Placement; reserved: Reserved }> {
+      const rows = await database.placement.findMany({ where: { tenantId } })
+      return placementOf(rows)
+    },
+
     /**
      * Records the hosts of a tenant's services, before anything runs there.
      * @returns the recorded hosts of all its services
@@ -99,8 +106,18 @@ export function createPlacementStore(database: Database) {
             on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes, host_id = excluded.host_id)
           select count(*)::int as leads from leader`,
       )
-      const found = await database.placement.findMany({ where: { tenantId } })
-      return Object.fromEntries(found.map(({ service, hostId }) => [service, hostId]))
+      return placementOf(await database.placement.findMany({ where: { tenantId } })).placement
     },
+  }
+}
+
+/** Converts rows of one tenant to the hosts of its services, and what these reserve there. */
+export function placementOf(rows: readonly { service: string; hostId: string; memoryBytes: bigint }[]): {
+  placement: Placement
+  reserved: Reserved
+} {
+  return {
+    placement: Object.fromEntries(rows.map(({ service, hostId }) => [service, hostId])),
+    reserved: Object.fromEntries(rows.map(({ service, memoryBytes }) => [service, Number(memoryBytes)])),
   }
 }

@@ -1,6 +1,6 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
-import { chooseHosts, crowded, type HostState } from '../placement/index.ts'
+import { crowded, refitHosts, type HostState, type Reserved } from '../placement/index.ts'
 import type { Placement } from '../stacks/index.ts'
 import { removeUnbegun } from './begin-again.ts'
 import { failedBy } from './conditions.ts'
@@ -53,37 +53,44 @@ function without(placement: Placement, states: ReadonlyMap<string, HostState>, h
 
 /**
  * Chooses and records the hosts of services that have none, in a region with several hosts. Services of a cluster also get another one
- * if theirs is lost or is being emptied.
+ * if theirs is lost or is being emptied, or does not have the memory of a larger plan.
+ * @throws EngineError REGION_FULL without a change, if no host has enough memory
  */
 async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
   const { region, failpoint, epoch } = run
   const { placements } = run.store
   if (!region.spansHosts) return snapshot
   const [needs, states] = await Promise.all([region.needs(snapshot, signal), placements.states(snapshot.regionId)])
+  const isCluster = hasCluster(snapshot)
   // The data of a single database is on its host. Members of a cluster copy theirs.
-  const fixed = hasCluster(snapshot)
-    ? without(snapshot.placement, states, region.engine?.hostIds ?? [])
-    : snapshot.placement
-  const reserved = needs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
-  const areAllIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
-  const isCrowded = hasCluster(snapshot) && crowded(fixed, region.engine?.hostIds ?? []).length > 0
-  if (areAllIn(fixed) && reserved === snapshot.reservedBytes && !isCrowded) return snapshot
+  const fixedOf = (placement: Placement) =>
+    isCluster ? without(placement, states, region.engine?.hostIds ?? []) : placement
+  const areIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
+  const areReserved = (reserved: Reserved) =>
+    needs.every(({ service, memoryBytes }) => reserved[service] === memoryBytes)
+  const isCrowded = isCluster && crowded(fixedOf(snapshot.placement), region.engine?.hostIds ?? []).length > 0
+  if (areIn(fixedOf(snapshot.placement)) && areReserved(snapshot.reserved) && !isCrowded) return snapshot
   // What one tenant gets is reserved before the next one chooses.
   return placements.inTurn(async () => {
-    const capacities = await region.capacities(await placements.reserved(snapshot.regionId), signal)
-    const hosts = capacities.filter(({ id }) => !states.has(id))
-    const ids = hosts.map(({ id }) => id)
-    const moving = isCrowded ? crowded(fixed, ids) : []
+    const own = await placements.of(snapshot.id)
+    const hosts = await region.capacities(await placements.reserved(snapshot.regionId), signal)
+    const receiving = hosts.map(({ id }) => id).filter((id) => !states.has(id))
+    const fixed = fixedOf(own.placement)
+    const moving = isCluster ? crowded(fixed, receiving) : []
     const staying = Object.fromEntries(Object.entries(fixed).filter(([service]) => !moving.includes(service)))
-    const chosen = chooseHosts(needs, hosts, staying, !hasCluster(snapshot))
+    const refit = (current: Placement) =>
+      refitHosts({ needs, current, reserved: own.reserved, hosts, receiving, together: !isCluster })
     // Services that should leave a host stay there, and are repaired there, until another one has enough memory.
-    if (chosen === undefined && areAllIn(snapshot.placement)) return snapshot
+    const chosen = refit(staying) ?? (areIn(own.placement) ? refit(own.placement) : undefined)
     if (chosen === undefined)
       throw new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
+    if (needs.every(({ service }) => chosen[service] === own.placement[service]) && areReserved(own.reserved))
+      return { ...snapshot, ...own }
     await failpoint('allocate.chosen')
     const placement = await placements.assign(snapshot.id, needs, chosen, epoch)
     await failpoint('allocate.placed')
-    return { ...snapshot, placement, reservedBytes: reserved }
+    const reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
+    return { ...snapshot, placement, reserved }
   })
 }
 

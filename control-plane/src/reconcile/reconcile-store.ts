@@ -11,7 +11,7 @@ import type {
   DriftRepair,
   Switchover,
 } from '../tenants/index.ts'
-import type { PlacementStore } from '../placement/index.ts'
+import type { PlacementStore, Reserved } from '../placement/index.ts'
 import type { Isolation, MovingServices, Placement } from '../stacks/index.ts'
 
 /** All data that one reconciliation needs, read at one instant. */
@@ -48,7 +48,7 @@ export interface Snapshot {
   /** Hosts of its services, in a region with several hosts. */
   placement: Placement
   /** Memory that its services reserve on their hosts. */
-  reservedBytes: number
+  reserved: Reserved
   /** Whether the password of `database_url` in the home is not the stored one yet. */
   databasePasswordDue: boolean
   /** Whether the services' logins may still have older passwords than the newest, which are stored until then. */

@@ -1,25 +1,35 @@
-// Whether a region with several hosts has the memory for another tenant's own services, before the tenant is created.
+// Whether a region with several hosts has the memory for the services of a new tenant, or for larger ones, before anything is changed.
 import { EngineError } from '../engines/index.ts'
-import { chooseHosts, type HostCapacity, type PlacementStore, type ServiceNeed } from '../placement/index.ts'
+import { refitHosts, type HostCapacity, type PlacementStore, type Reserved } from '../placement/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Isolation, Placement } from '../stacks/index.ts'
-import type { ComponentSizes } from '../tenants/index.ts'
+import type { ComponentSizes, SizeChange } from '../tenants/index.ts'
 import type { Region } from './region.ts'
 
-/** The model and the sizes of a tenant, which determine the memory that its services reserve. */
-export interface Sized {
+/** A tenant's services, which may have hosts already, with the sizes that they are to have. */
+export interface SizedTenant {
+  /** Empty for a tenant that does not exist yet. */
+  id: string
   isolation: Isolation
   sizes: ComponentSizes
+  placement: Placement
+  /** Memory that the services reserve on their hosts. */
+  reserved: Reserved
 }
 
 /** The part of the control database that the check reads. */
 export interface RoomStore {
   /** Returns the sizes of a plan; undefined for a plan without any. */
   planSizes(plan: string): Promise<ComponentSizes | undefined>
-  /** Whether a tenant that was created in advance, with its services, can become the new one. */
-  hasWarm(regionId: string, isolation: Isolation): Promise<boolean>
-  /** Returns the tenants of a region whose own services have no hosts yet, in the order of their creation. */
-  waiting(regionId: string): Promise<Sized[]>
+  /** Returns the tenant that was created in advance, with its services, and that becomes the next new one; undefined if there is none. */
+  nextWarm(regionId: string, isolation: Isolation): Promise<SizedTenant | undefined>
+  /** Returns a tenant as it is after a change of its sizes; undefined for one without services of its own. */
+  changed(tenantId: string, change: SizeChange): Promise<(SizedTenant & { regionId: string }) | undefined>
+  /**
+   * Returns the tenants of a region whose own services may need memory that they do not reserve yet, in the order of their creation: those
+   * without hosts, and those that were changed.
+   */
+  waiting(regionId: string): Promise<SizedTenant[]>
 }
 
 interface RoomDeps {
@@ -31,41 +41,70 @@ interface RoomDeps {
 
 const checkMilliseconds = 5_000
 
-/** Checks whether hosts of a region have memory that is not reserved for the services of another tenant. */
-export type HasRoom = (regionId: string, wanted: { plan: string; isolation: Isolation }) => Promise<boolean>
+/** Checks whether the hosts of regions have memory that is not reserved for the services of other tenants. */
+export interface RoomCheck {
+  /** Checks it for a new tenant. */
+  hasRoom(regionId: string, wanted: { plan: string; isolation: Isolation }): Promise<boolean>
+  /** Checks it for a tenant that gets other sizes. A single database stays on its host; the services of a cluster may go to others. */
+  hasRoomToGrow(tenantId: string, change: SizeChange): Promise<boolean>
+}
 
 /** Creates the check. A region of which no host responds does not count as full: then the tenant waits for its services. */
-export function createRoomCheck({ regions, room, store: { placements }, clock }: RoomDeps): HasRoom {
-  return async (regionId, { plan, isolation }) => {
-    const region = regions.get(regionId)
-    if (region?.spansHosts !== true || isolation === 'schema-per-tenant') return true
+export function createRoomCheck({ regions, room, store: { placements }, clock }: RoomDeps): RoomCheck {
+  const isFree = async (regionId: string, region: Pick<Region, 'needs' | 'capacities'>, wanted: SizedTenant) => {
     const signal = clock.timeout(checkMilliseconds)
-    const sizes = await room.planSizes(plan)
-    if (sizes === undefined || (await room.hasWarm(regionId, isolation))) return true
     const [states, reserved, waiting] = await Promise.all([
       placements.states(regionId),
       placements.reserved(regionId),
       room.waiting(regionId),
     ])
     try {
-      const responding = await region.capacities(reserved, signal)
-      const choose = async (one: Sized, hosts: readonly HostCapacity[]) => {
-        const needs = await region.needs(one, signal)
-        const chosen = chooseHosts(needs, hosts, {}, one.isolation !== 'cluster-per-tenant')
-        return chosen === undefined ? undefined : hosts.map((host) => less(host, needs, chosen))
+      let hosts: readonly HostCapacity[] = await region.capacities(reserved, signal)
+      if (hosts.length === 0) return true
+      const receiving = hosts.map(({ id }) => id).filter((id) => !states.has(id))
+      /** Returns the hosts with the memory that a tenant leaves; undefined if it has no room. */
+      const withTenant = async ({ placement: current, reserved, ...tenant }: SizedTenant) => {
+        const needs = await region.needs(tenant, signal)
+        const together = tenant.isolation !== 'cluster-per-tenant'
+        const chosen = refitHosts({ needs, current, reserved, hosts, receiving, together })
+        if (chosen === undefined) return undefined
+        const memoryIn = (placement: Placement, host: string, memoryOf: (service: string) => number) =>
+          Object.keys(placement)
+            .filter((service) => placement[service] === host)
+            .reduce((sum, service) => sum + memoryOf(service), 0)
+        const needOf = (name: string) => needs.find(({ service }) => service === name)?.memoryBytes ?? 0
+        return hosts.map(({ freeBytes, ...host }) => ({
+          ...host,
+          freeBytes:
+            freeBytes +
+            memoryIn(current, host.id, (service) => reserved[service] ?? 0) -
+            memoryIn(chosen, host.id, needOf),
+        }))
       }
-      let free: readonly HostCapacity[] = responding.filter(({ id }) => !states.has(id))
-      for (const one of waiting) free = (await choose(one, free)) ?? free
-      return responding.length === 0 || (await choose({ isolation, sizes }, free)) !== undefined
+      for (const one of waiting) if (one.id !== wanted.id) hosts = (await withTenant(one)) ?? hosts
+      return (await withTenant(wanted)) !== undefined
     } catch (error) {
       if (signal.aborted || error instanceof EngineError) return true
       throw error
     }
   }
-}
 
-/** Returns the host with the memory that the services leave which were chosen for it. */
-function less({ freeBytes, ...host }: HostCapacity, needs: readonly ServiceNeed[], chosen: Placement): HostCapacity {
-  const own = needs.filter(({ service }) => chosen[service] === host.id)
-  return { ...host, freeBytes: own.reduce((free, { memoryBytes }) => free - memoryBytes, freeBytes) }
+  return {
+    async hasRoom(regionId, { plan, isolation }) {
+      const region = regions.get(regionId)
+      if (region?.spansHosts !== true || isolation === 'schema-per-tenant') return true
+      const sizes = await room.planSizes(plan)
+      if (sizes === undefined) return true
+      const warm = await room.nextWarm(regionId, isolation)
+      const none = { id: '', isolation, placement: {}, reserved: {} }
+      return isFree(regionId, region, { ...(warm ?? none), sizes })
+    },
+
+    async hasRoomToGrow(tenantId, change) {
+      const wanted = await room.changed(tenantId, change)
+      const region = regions.get(wanted?.regionId ?? '')
+      if (wanted === undefined || region?.spansHosts !== true) return true
+      return isFree(wanted.regionId, region, wanted)
+    },
+  }
 }

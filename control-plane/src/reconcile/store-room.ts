@@ -1,8 +1,12 @@
-// Reads which tenants of a region wait for hosts, and how much the services of a plan need.
-import type { Database } from '../platform/database.ts'
+// Reads how much memory the services of tenants need, and what they reserve already.
+import { placementOf } from '../placement/index.ts'
+import type { Database, Prisma } from '../platform/database.ts'
 import type { Isolation } from '../stacks/index.ts'
-import { toSizes } from '../tenants/index.ts'
-import type { RoomStore } from './region-room.ts'
+import { sizesAfter, toSizes } from '../tenants/index.ts'
+import type { RoomStore, SizedTenant } from './region-room.ts'
+
+const withPlacements = { plan: true, placements: true } as const
+type Row = Prisma.TenantGetPayload<{ include: typeof withPlacements }>
 
 /** Creates the store, on the control database. */
 export function createRoomStore(database: Database): RoomStore {
@@ -11,9 +15,26 @@ export function createRoomStore(database: Database): RoomStore {
       return toSizes((await database.plan.findUnique({ where: { id } }))?.resources)
     },
 
-    async hasWarm(regionId, isolation) {
-      const where = { regionId, isolation, desired: 'warm', status: 'warm' }
-      return (await database.tenant.count({ where })) > 0
+    async nextWarm(regionId, isolation) {
+      const row = await database.tenant.findFirst({
+        where: { regionId, isolation, desired: 'warm', status: 'warm' },
+        include: withPlacements,
+        orderBy: [{ createdAt: 'asc' }, { id: 'asc' }],
+      })
+      return row === null ? undefined : sized(row)
+    },
+
+    async changed(id, change) {
+      const row = await database.tenant.findUnique({ where: { id }, include: withPlacements })
+      if (row === null || row.isolation === 'schema-per-tenant') return undefined
+      const plan = change.plan === undefined ? row.plan : await database.plan.findUnique({ where: { id: change.plan } })
+      const sizes = sizesAfter(change, {
+        resources: row.resources,
+        planResources: row.plan.resources,
+        newPlanResources: plan?.resources,
+      })
+      const tenant = sized(row)
+      return sizes === undefined || tenant === undefined ? undefined : { ...tenant, sizes, regionId: row.regionId }
     },
 
     async waiting(regionId) {
@@ -21,17 +42,22 @@ export function createRoomStore(database: Database): RoomStore {
         where: {
           regionId,
           isolation: { not: 'schema-per-tenant' },
-          desired: { in: ['active', 'warm'] },
-          placements: { none: {} },
+          OR: [
+            { desired: { in: ['active', 'warm'] }, placements: { none: {} } },
+            { desired: { not: 'deleted' }, observedGeneration: { lt: database.tenant.fields.generation } },
+          ],
         },
-        include: { plan: true },
+        include: withPlacements,
         orderBy: { createdAt: 'asc' },
       })
-      return rows.flatMap(({ isolation, resources, plan }) => {
-        const sizes = toSizes(resources) ?? toSizes(plan.resources)
-        // A check constraint limits the column to its values.
-        return sizes === undefined ? [] : [{ isolation: isolation as Isolation, sizes }]
-      })
+      return rows.flatMap((row) => sized(row) ?? [])
     },
   }
+}
+
+/** Returns the services of a tenant; undefined without sizes. */
+function sized({ id, isolation, resources, plan, placements }: Row): SizedTenant | undefined {
+  const sizes = toSizes(resources) ?? toSizes(plan.resources)
+  // A check constraint limits the column to its values.
+  return sizes === undefined ? undefined : { id, isolation: isolation as Isolation, sizes, ...placementOf(placements) }
 }

@@ -2,6 +2,7 @@
 import { Value } from 'typebox/value'
 import type { RoutePhase } from '@tenantry/contract'
 import type { Prisma } from '../platform/database.ts'
+import { placementOf } from '../placement/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import { MovingServices, type Isolation } from '../stacks/index.ts'
 import { liveSecrets, toConditions, toSizes, type Desired, type DriftPolicy, type Status } from '../tenants/index.ts'
@@ -44,8 +45,7 @@ export function snapshotReader(seal: Seal, now: () => Date) {
       images: postgres === null || runtime === null ? undefined : { postgres, runtime },
       ...(Value.Check(MovingServices, row.movingServices) ? { moving: row.movingServices } : {}),
       subnet,
-      placement: Object.fromEntries(row.placements.map(({ service, hostId }) => [service, hostId])),
-      reservedBytes: row.placements.reduce((sum, { memoryBytes }) => sum + Number(memoryBytes), 0),
+      ...placementOf(row.placements),
       databasePasswordDue: row.databasePasswordDue,
       servicePasswordsDue: row.servicePasswordsDue,
       secrets: texts,

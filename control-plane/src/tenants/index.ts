@@ -34,9 +34,10 @@ export {
   sharedDatabaseName,
   sharedDatabaseNamed,
 } from './store-shared-databases.ts'
+export { sizesAfter } from './store-change.ts'
 export { createTenantStore, type TenantStore } from './store.ts'
 export { KeysBody, OperationBody, TenantBody, toOperationBody, toTenantBody } from './tenant-body.ts'
-export type { TenantState, TenantWrite } from './tenant-write.ts'
+export type { SizeChange, TenantState, TenantWrite } from './tenant-write.ts'
 export {
   alongsideGenerations,
   type ComponentSizes,

@@ -4,7 +4,7 @@ import { ControlError } from '../platform/errors.ts'
 import { callEngine, type Engine } from '../engines/index.ts'
 import { checkPlanFits, type StoredReader } from './plan-fit.ts'
 import type { Tenant } from './tenant.ts'
-import type { TenantChange, TenantWrite } from './tenant-write.ts'
+import type { SizeChange, TenantChange, TenantWrite } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import { engineOf, requireBackups } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
@@ -30,6 +30,8 @@ export interface ChangeTenantDeps extends WriteDeps, WaitDeps {
   stored: StoredReader
   /** Returns a region's engine; undefined if its parts are started by other means. */
   engineOf(region: string): Engine | undefined
+  /** Whether the hosts of a tenant's region have memory that is not reserved, for the sizes that the tenant gets. */
+  hasRoomToGrow(tenantId: string, change: SizeChange): Promise<boolean>
   clock: Pick<Clock, 'timeout'>
   /** The current time. */
   now: () => Date
@@ -141,7 +143,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
 
 /**
  * Checks a change against what plans and the host allow.
- * @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, and as `update` does;
+ * @throws ControlError UNKNOWN_PLAN, PLAN_TOO_SMALL, STORED_UNKNOWN, LIMITS_BEYOND_HOST, REGION_FULL, and as `update` does;
  * EngineError if the host cannot be read
  */
 async function checkLimits(
@@ -169,6 +171,16 @@ async function checkLimits(
   }
   if (resources != null)
     checkHostLimits(resources, await callEngine(deps.clock, (signal) => engineOf(deps, tenant).info(signal)))
+  if (plan === undefined && resources === undefined) return
+  if (plan === undefined) await deps.tenants.rejectBusy(tenant.id, expectedGeneration)
+  const change = { ...(plan === undefined ? {} : { plan }), ...(resources === undefined ? {} : { resources }) }
+  if (await deps.hasRoomToGrow(tenant.id, change)) return
+  throw new ControlError(
+    'REGION_FULL',
+    tenant.isolation === 'cluster-per-tenant'
+      ? `The hosts of the region "${tenant.region}" do not have enough memory that is not reserved, for services with these sizes.`
+      : "The host of the tenant's services does not have enough memory that is not reserved, for services with these sizes.",
+  )
 }
 
 /** Rejects a move whose region has several hosts. @throws ControlError UNSUPPORTED_REGION */

@@ -2,7 +2,7 @@
 import { Prisma } from '../../../prisma/client/client.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { ComponentSize, ComponentSizes, Desired, OperationKind } from './tenant.ts'
-import type { SizeChanges, TenantChange } from './tenant-write.ts'
+import type { SizeChange, SizeChanges, TenantChange } from './tenant-write.ts'
 import { fromOwnRate } from '../quotas/index.ts'
 import { fromSizes, toSizes } from './store-rows.ts'
 
@@ -51,7 +51,24 @@ function suspension(
   return isSuspended ? { desired: 'suspended', ...suspensionColumns } : {}
 }
 
-function resized(changes: SizeChanges, { resources, planResources }: TenantBefore): ComponentSizes {
+/** The sizes of a tenant before a change, as the control database stores them. */
+interface SizesBefore {
+  resources: unknown
+  planResources: unknown
+  /** Sizes of the plan that the tenant gets, or has. */
+  newPlanResources: unknown
+}
+
+/** Returns the sizes in effect after a change of plan or sizes; undefined without any. */
+export function sizesAfter(
+  { resources: change }: SizeChange,
+  { resources, planResources, newPlanResources }: SizesBefore,
+): ComponentSizes | undefined {
+  if (change != null) return resized(change, { resources, planResources })
+  return (change === null ? undefined : toSizes(resources)) ?? toSizes(newPlanResources)
+}
+
+function resized(changes: SizeChanges, { resources, planResources }: Omit<TenantBefore, 'desired'>): ComponentSizes {
   const present = toSizes(resources) ?? toSizes(planResources)
   const size = (component: keyof ComponentSizes): ComponentSize => {
     const { memoryBytes, cpuMillis } = { ...present?.[component], ...changes[component] }

@@ -34,6 +34,9 @@ export interface TenantChange {
   rateLimit?: OwnRate | null
 }
 
+/** The fields of a change on which the sizes of services depend. */
+export type SizeChange = Pick<TenantChange, 'plan' | 'resources'>
+
 export interface SizeChanges {
   postgres?: Partial<ComponentSize>
   runtime?: Partial<ComponentSize>

@@ -23,7 +23,7 @@ import type { RegionConfig } from '#control-plane/regions/index.ts'
 import type { OperationBody, TenantBody } from '#control-plane/tenants/index.ts'
 import type { Published, PublishedSource } from '#control-plane/watch/watches.ts'
 import { startPostgres, type TestPostgres } from '../postgres.ts'
-import { cloudConfig, cloudRegion } from './cloud-region.ts'
+import { cloudConfig, cloudConfigOf, cloudRegion, type CloudOption } from './cloud-region.ts'
 import { FakeEngine } from './fake-engine.ts'
 
 export const internalToken = 'the-internal-token-of-this-test'
@@ -169,8 +169,8 @@ export interface TestApiOptions {
   /** Whether the leader's jobs other than reconciliation run. */
   jobs?: boolean
   sessionLimits?: SessionLimitsConfig
-  /** Adds a region `cloud` to the region `local`; with the memory of its host, services are placed on that. */
-  cloud?: boolean | { hostBytes: number }
+  /** Adds a region `cloud` to the region `local`; with hosts, services are placed on these. */
+  cloud?: CloudOption
   prices?: BillingConfig
   /** Directory of the backups, further targets, and name of the installation. Without it the control plane makes no backups. */
   backups?: { directory: string; installation: string; targets?: TargetConfig[] }
@@ -356,7 +356,7 @@ function configOf(
     backups: backups?.directory,
     backupTargets: backups?.targets ?? [],
     ...{ dumpMinutes: 0, proofDays: 7 },
-    regions: cloud === undefined ? [local] : [local, cloudConfig],
+    regions: cloud === undefined ? [local] : [local, cloudConfigOf(cloud)],
     deleteGraceSeconds,
     orphanGraceSeconds: 0,
     maxUploadBytes: 100_000_000,

@@ -21,7 +21,9 @@ import { installation, made, type Changeable } from './made-stack.ts'
 export class FakeEngine implements Engine {
   readonly installation = installation
   readonly name = 'docker'
-  readonly hostIds: readonly string[] = []
+  hostIds: readonly string[] = []
+  /** The primaries of clusters in a region with several hosts, by tenant; absent: `postgres-1`. */
+  readonly primaries = new Map<string, string>()
   /** False makes every call fail with ENGINE_UNREACHABLE. */
   isReachable = true
   /** `converge` waits until this promise resolves. */

@@ -41,14 +41,19 @@ export function made(stack: Stack, before?: Changeable): Changeable {
       ],
     })),
     volumes: [
-      ...stack.volumes.map(({ name }) => ({ name: volumeName(stack.id, name), labels })),
+      ...stack.volumes.map(({ name, host }) => ({ name: volumeName(stack.id, name), labels, ...onHost(host) })),
       ...stack.services.map((service) => ({
+        ...onHost(service.host),
         name: secretsVolumeName(stack.id, service),
         labels: { ...labels, service: service.name },
       })),
     ],
     unlabelledVolumes: [],
   }
+}
+
+function onHost(host: string | undefined) {
+  return host === undefined ? {} : { host }
 }
 
 /** Returns the running container of a service, or the stopped one of a stopped stack. */
@@ -60,6 +65,7 @@ export function container(stack: Stack, service: Service): ObservedContainer {
     { aliases, address },
   ])
   return {
+    ...onHost(service.host),
     id: keyHash(name),
     name,
     labels: { installation, stack: stack.id, service: service.name, spec: name.slice(-8) },
