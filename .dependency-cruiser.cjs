@@ -70,7 +70,7 @@ const pureBilling = [
 const pure = [
   'control-plane/src/stacks/',
   'control-plane/src/platform/months\\.ts',
-  'control-plane/src/rebalance/(plan-moves|rebalance)\\.ts',
+  'control-plane/src/rebalance/(plan-moves|plan-host-moves|rebalance)\\.ts',
   `control-plane/src/billing/(${pureBilling.join('|')})\\.ts`,
   'gateway/src/forward/(forwarded-response|request-account|response-state)\\.ts',
   'tenant-runtime/src/rest/(request|plan|sql)/',

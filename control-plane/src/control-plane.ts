@@ -60,7 +60,7 @@ import {
   reportRegions,
 } from './reconcile/index.ts'
 import { superuserOf, type RegionConfig } from './regions/index.ts'
-import { createRebalanceStore, rebalanceJobs } from './rebalance/index.ts'
+import { openRebalances, rebalanceJobs } from './rebalance/index.ts'
 import { createRolloutLedger, createRolloutStore, runRollouts } from './rollouts/index.ts'
 import { openSessions } from './sessions/index.ts'
 import { createSpendingStore, watchSpending } from './spending/index.ts'
@@ -248,7 +248,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
       watchQuotas({ ...jobDeps, store: createQuotaWatchStore(database, now) }),
       reportRegions({ conditions, events: createRegionEvents(database, now), clock, log }),
       runRollouts({ ...jobDeps, ledger: createRolloutLedger(database, now) }),
-      ...rebalanceJobs({ ...jobDeps, ...stores, tenants, measure: metrics.sharedDatabase }),
+      ...rebalanceJobs({ ...jobDeps, ...stores, ...moveDeps, tenants, measure: metrics.sharedDatabase }),
       ...(config.billing === undefined
         ? []
         : [
@@ -273,7 +273,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     prices: config.billing,
     audit: createAuditLog(database),
     rollouts: createRolloutStore(stores),
-    rebalances: createRebalanceStore(stores),
+    ...openRebalances({ ...stores, ...observationDeps }),
     backups: { store: createBackupStore(stores), storage: backups },
     usageSources: createUsageSources(stores),
     usage: createUsageReader({

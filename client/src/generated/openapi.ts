@@ -1201,7 +1201,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -1470,7 +1470,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -1707,7 +1707,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -1884,7 +1884,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -1971,7 +1971,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2056,7 +2056,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2138,7 +2138,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2269,7 +2269,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2418,7 +2418,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2567,7 +2567,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2716,7 +2716,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -2865,7 +2865,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -3020,7 +3020,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -3174,7 +3174,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -3322,7 +3322,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -3402,7 +3402,7 @@ export interface paths {
                             id: string;
                             tenant_id: string;
                             /** @enum {unknown} */
-                            kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                            kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                             /** @enum {unknown} */
                             state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                             step: string | null;
@@ -5580,7 +5580,7 @@ export interface paths {
                     /** @description `next_cursor` of the previous page */
                     cursor?: string;
                     tenant_id?: string;
-                    kind?: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                    kind?: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                     state?: "pending" | "running" | "succeeded" | "failed" | "superseded";
                     /** @description Which are first, default `oldest` */
                     order?: "oldest" | "newest";
@@ -5602,7 +5602,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -5676,7 +5676,7 @@ export interface paths {
                             id: string;
                             tenant_id: string;
                             /** @enum {unknown} */
-                            kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                            kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                             /** @enum {unknown} */
                             state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                             step: string | null;
@@ -6361,8 +6361,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Move homes out of shared databases that exceed a limit
-         * @description With `dry_run`, which is the default, the response is the plan, and nothing changes. Otherwise, its moves begin, two at a time, and each is an operation of its tenant.
+         * Move homes out of shared databases that exceed a limit, and services of clusters between hosts
+         * @description With `dry_run`, which is the default, the response is the plan, and nothing changes. Otherwise, its moves begin, two at a time, and each is an operation of its tenant. In a region with several hosts, services of clusters move from the host with the smallest part of free memory to that with the largest, and switchovers spread the primaries.
          */
         post: {
             parameters: {
@@ -6409,6 +6409,43 @@ export interface paths {
                                 exceeds: ("homes" | "bytes")[];
                                 bytes: number;
                             }[];
+                            /** @description Moves of services of clusters between hosts, at most 200; none in a region with one host */
+                            service_moves: {
+                                tenant_id: string;
+                                service: string;
+                                /** @description ID of the host in its region */
+                                from: string;
+                                /** @description ID of the host in its region */
+                                to: string;
+                                /** @description The memory that the service reserves */
+                                memory_bytes: number;
+                            }[];
+                            /** @description Switchovers that spread the primaries of clusters, at most 200; none in a region with one host */
+                            switchovers: {
+                                tenant_id: string;
+                                /** @description The service of the primary */
+                                from: string;
+                                /** @description The service of the member that becomes the primary */
+                                to: string;
+                                /** @description ID of the host in its region */
+                                from_host: string;
+                                /** @description ID of the host in its region */
+                                to_host: string;
+                            }[];
+                            /** @description The hosts that receive services, as they would be; none in a region with one host */
+                            hosts_after: {
+                                /** @description ID of the host in its region */
+                                id: string;
+                                zone: string | null;
+                                /** @description The memory that services of tenants can reserve */
+                                memory_bytes: number;
+                                /** @description The part of it that none reserves */
+                                free_bytes: number;
+                                /** @description Services of clusters */
+                                services: number;
+                                /** @description Primaries of clusters that are ready */
+                                primaries: number;
+                            }[];
                         };
                     };
                 };
@@ -6429,6 +6466,37 @@ export interface paths {
                                 to: string;
                                 /** @description The size of the home when the move was planned */
                                 bytes: number;
+                                /** @enum {unknown} */
+                                state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                operation_id: string | null;
+                                /** @description The reason for `failed` and `skipped` */
+                                error: string | null;
+                            }[];
+                            service_moves: {
+                                tenant_id: string;
+                                service: string;
+                                /** @description ID of the host in its region */
+                                from: string;
+                                /** @description ID of the host in its region */
+                                to: string;
+                                /** @description The memory that the service reserves */
+                                memory_bytes: number;
+                                /** @enum {unknown} */
+                                state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                operation_id: string | null;
+                                /** @description The reason for `failed` and `skipped` */
+                                error: string | null;
+                            }[];
+                            switchovers: {
+                                tenant_id: string;
+                                /** @description The service of the primary */
+                                from: string;
+                                /** @description The service of the member that becomes the primary */
+                                to: string;
+                                /** @description ID of the host in its region */
+                                from_host: string;
+                                /** @description ID of the host in its region */
+                                to_host: string;
                                 /** @enum {unknown} */
                                 state: "waiting" | "moving" | "moved" | "failed" | "skipped";
                                 operation_id: string | null;
@@ -6497,6 +6565,37 @@ export interface paths {
                                     /** @description The reason for `failed` and `skipped` */
                                     error: string | null;
                                 }[];
+                                service_moves: {
+                                    tenant_id: string;
+                                    service: string;
+                                    /** @description ID of the host in its region */
+                                    from: string;
+                                    /** @description ID of the host in its region */
+                                    to: string;
+                                    /** @description The memory that the service reserves */
+                                    memory_bytes: number;
+                                    /** @enum {unknown} */
+                                    state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                    operation_id: string | null;
+                                    /** @description The reason for `failed` and `skipped` */
+                                    error: string | null;
+                                }[];
+                                switchovers: {
+                                    tenant_id: string;
+                                    /** @description The service of the primary */
+                                    from: string;
+                                    /** @description The service of the member that becomes the primary */
+                                    to: string;
+                                    /** @description ID of the host in its region */
+                                    from_host: string;
+                                    /** @description ID of the host in its region */
+                                    to_host: string;
+                                    /** @enum {unknown} */
+                                    state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                    operation_id: string | null;
+                                    /** @description The reason for `failed` and `skipped` */
+                                    error: string | null;
+                                }[];
                                 /** @description ISO 8601, UTC */
                                 created: string;
                                 finished: string | null;
@@ -6552,6 +6651,37 @@ export interface paths {
                                 to: string;
                                 /** @description The size of the home when the move was planned */
                                 bytes: number;
+                                /** @enum {unknown} */
+                                state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                operation_id: string | null;
+                                /** @description The reason for `failed` and `skipped` */
+                                error: string | null;
+                            }[];
+                            service_moves: {
+                                tenant_id: string;
+                                service: string;
+                                /** @description ID of the host in its region */
+                                from: string;
+                                /** @description ID of the host in its region */
+                                to: string;
+                                /** @description The memory that the service reserves */
+                                memory_bytes: number;
+                                /** @enum {unknown} */
+                                state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                operation_id: string | null;
+                                /** @description The reason for `failed` and `skipped` */
+                                error: string | null;
+                            }[];
+                            switchovers: {
+                                tenant_id: string;
+                                /** @description The service of the primary */
+                                from: string;
+                                /** @description The service of the member that becomes the primary */
+                                to: string;
+                                /** @description ID of the host in its region */
+                                from_host: string;
+                                /** @description ID of the host in its region */
+                                to_host: string;
                                 /** @enum {unknown} */
                                 state: "waiting" | "moving" | "moved" | "failed" | "skipped";
                                 operation_id: string | null;
@@ -6620,6 +6750,37 @@ export interface paths {
                                 to: string;
                                 /** @description The size of the home when the move was planned */
                                 bytes: number;
+                                /** @enum {unknown} */
+                                state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                operation_id: string | null;
+                                /** @description The reason for `failed` and `skipped` */
+                                error: string | null;
+                            }[];
+                            service_moves: {
+                                tenant_id: string;
+                                service: string;
+                                /** @description ID of the host in its region */
+                                from: string;
+                                /** @description ID of the host in its region */
+                                to: string;
+                                /** @description The memory that the service reserves */
+                                memory_bytes: number;
+                                /** @enum {unknown} */
+                                state: "waiting" | "moving" | "moved" | "failed" | "skipped";
+                                operation_id: string | null;
+                                /** @description The reason for `failed` and `skipped` */
+                                error: string | null;
+                            }[];
+                            switchovers: {
+                                tenant_id: string;
+                                /** @description The service of the primary */
+                                from: string;
+                                /** @description The service of the member that becomes the primary */
+                                to: string;
+                                /** @description ID of the host in its region */
+                                from_host: string;
+                                /** @description ID of the host in its region */
+                                to_host: string;
                                 /** @enum {unknown} */
                                 state: "waiting" | "moving" | "moved" | "failed" | "skipped";
                                 operation_id: string | null;
@@ -6839,7 +7000,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -7148,7 +7309,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -7314,7 +7475,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -7370,7 +7531,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -7596,7 +7757,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;
@@ -7652,7 +7813,7 @@ export interface paths {
                                 id: string;
                                 tenant_id: string;
                                 /** @enum {unknown} */
-                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "repair" | "backup" | "restore" | "verify";
+                                kind: "create" | "update" | "delete" | "undelete" | "rotate_keys" | "rotate_database_password" | "rotate_service_passwords" | "suspend" | "resume" | "pause" | "wake" | "restart" | "resize" | "upgrade" | "switchover" | "move" | "move_service" | "repair" | "backup" | "restore" | "verify";
                                 /** @enum {unknown} */
                                 state: "pending" | "running" | "succeeded" | "failed" | "superseded";
                                 step: string | null;

@@ -1,13 +1,16 @@
-// The jobs of shared databases, while this control plane leads: one measures them, the other carries out rebalances.
+// The jobs of shared databases and of hosts, while this control plane leads: one measures them, the other carries out rebalances.
+import type { ClusterState } from '../clusters/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Database } from '../platform/database.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
 import { repeat } from '../platform/repeat.ts'
+import type { PlacementStore } from '../placement/index.ts'
+import type { Failpoint, Region } from '../reconcile/index.ts'
 import { superuserOf, type RegionConfig } from '../regions/index.ts'
 import type { TenantStore } from '../tenants/index.ts'
 import { measureDatabase } from './measure-homes.ts'
-import type { DatabaseLoad, Rebalance } from './rebalance.ts'
+import type { DatabaseLoad, Rebalance, RebalanceMove } from './rebalance.ts'
 import { createRebalanceLedger, type RebalanceLedger } from './store-ledger.ts'
 
 const pollMilliseconds = 1_000
@@ -17,23 +20,29 @@ const maxMoves = 2
 const measurePollMilliseconds = 5_000
 const measureMilliseconds = 300_000
 const queryMilliseconds = 60_000
+const hostMilliseconds = 20_000
+
+/** The part of a region that the jobs use. */
+type RebalancedRegion = Pick<Region, 'config' | 'capacities' | 'cluster'>
 
 interface RebalanceDeps {
   ledger: RebalanceLedger
   clock: Clock
   log: Pick<Log, 'info' | 'warn'>
+  regions: ReadonlyMap<string, RebalancedRegion>
+  services: { placements: Pick<PlacementStore, 'inTurn' | 'reserved'> }
+  failpoint: Failpoint
 }
 
-interface MeasureDeps extends RebalanceDeps {
-  regions: ReadonlyMap<string, { config: RegionConfig }>
+interface MeasureDeps extends Pick<RebalanceDeps, 'ledger' | 'clock' | 'log' | 'regions'> {
   /** Receives each database at each measurement. */
   measure: (region: string, database: DatabaseLoad) => void
 }
 
 /** The dependencies of the jobs of shared databases. */
-export interface RebalanceJobDeps extends Omit<MeasureDeps, 'ledger'> {
+export interface RebalanceJobDeps extends Omit<MeasureDeps & RebalanceDeps, 'ledger'> {
   database: Database
-  tenants: Pick<TenantStore, 'move'>
+  tenants: Pick<TenantStore, 'move' | 'moveService' | 'switchOver'>
   /** Returns the time of the writes. */
   now: () => Date
 }
@@ -50,10 +59,12 @@ export function rebalanceJobs({
 }
 
 /** Creates the job that carries out rebalances. */
-function runRebalances({ ledger, clock, log }: RebalanceDeps): (leadership: Leadership) => Promise<void> {
+function runRebalances(deps: RebalanceDeps): (leadership: Leadership) => Promise<void> {
+  const { ledger, clock, log, failpoint } = deps
+  const { placements } = deps.services
   return async ({ epoch, lost }) => {
     const work = async () => {
-      for (const rebalance of await ledger.open()) await advance(rebalance, epoch)
+      for (const rebalance of await ledger.open()) await advance(rebalance, epoch, lost)
       return pollMilliseconds
     }
     const onError = (error: unknown) =>
@@ -61,18 +72,75 @@ function runRebalances({ ledger, clock, log }: RebalanceDeps): (leadership: Lead
     await repeat({ clock, work, onError }, lost)
   }
 
-  async function advance(rebalance: Rebalance, epoch: bigint): Promise<void> {
+  async function advance(rebalance: Rebalance, epoch: bigint, lost: AbortSignal): Promise<void> {
     await ledger.settle(rebalance, epoch)
+    await failpoint('rebalance.settled')
     let moving = rebalance.moves.filter(({ state }) => state === 'moving').length
     const waiting = rebalance.state === 'running' ? rebalance.moves.filter(({ state }) => state === 'waiting') : []
     for (const move of waiting) {
       if (moving >= maxMoves) break
-      if (await ledger.begin(rebalance, move, epoch)) moving++
+      if (await begin(rebalance, move, epoch, lost)) moving++
     }
     if (moving > 0 || waiting.length > 0) return
     await ledger.finish(rebalance, epoch)
     log.info({ rebalance: rebalance.id, region: rebalance.region }, 'A rebalance has ended.')
   }
+
+  /** Begins a move. @returns whether it is in progress */
+  async function begin(rebalance: Rebalance, move: RebalanceMove, epoch: bigint, lost: AbortSignal): Promise<boolean> {
+    if (move.kind === 'home') return ledger.beginHome(rebalance, move, epoch)
+    const region = deps.regions.get(rebalance.region)
+    if (region === undefined) return false
+    const signal = AbortSignal.any([lost, clock.timeout(hostMilliseconds)])
+    const hasBegun =
+      move.kind === 'service'
+        ? await beginService(rebalance, move, region, epoch, signal)
+        : await beginSwitchover(rebalance, move, region, epoch, signal)
+    if (hasBegun) await failpoint('rebalance.begun')
+    return hasBegun
+  }
+
+  /** Begins the move of a service. What the reconciler gives to tenants is reserved before, or after the service has its memory. */
+  function beginService(
+    rebalance: Rebalance,
+    move: RebalanceMove,
+    region: RebalancedRegion,
+    epoch: bigint,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    return placements.inTurn(async () => {
+      const hosts = await region.capacities(await placements.reserved(rebalance.region), signal)
+      await failpoint('rebalance.chosen')
+      return ledger.beginService(rebalance, move, hosts, epoch)
+    })
+  }
+
+  async function beginSwitchover(
+    rebalance: Rebalance,
+    move: RebalanceMove,
+    region: RebalancedRegion,
+    epoch: bigint,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { tenantId, service, targetService = '' } = move
+    // A member cannot take over while it moves.
+    const isOpen = ({ state }: RebalanceMove) => state === 'waiting' || state === 'moving'
+    if (rebalance.moves.some((other) => other.kind === 'service' && other.tenantId === tenantId && isOpen(other)))
+      return false
+    const state = await region.cluster({ id: tenantId, isolation: 'cluster-per-tenant' }, signal).catch(() => undefined)
+    const error = whyNot(state, service, targetService)
+    await failpoint('rebalance.chosen')
+    if (error === undefined) return ledger.beginSwitchover(rebalance, move, epoch)
+    await ledger.skip(rebalance, move, error, epoch)
+    return false
+  }
+}
+
+/** Returns why a planned switchover is not possible any more; undefined if it is. */
+function whyNot(state: ClusterState | undefined, from: string | undefined, to: string): string | undefined {
+  if (state === undefined) return 'The cluster does not respond.'
+  if (state.primary !== from) return `The member ${from ?? ''} is not the primary any more.`
+  return state.candidates.includes(to) ? undefined : `The member ${to} cannot become the primary.`
 }
 
 /** Creates the job that measures the shared databases every five minutes. */

@@ -1,4 +1,4 @@
-// /v1/regions/{id}/databases, /v1/regions/{id}/rebalance and …/rebalances: the load of shared databases, and its relief by moves.
+// /v1/regions/{id}/databases, /v1/regions/{id}/rebalance and …/rebalances: the load of shared databases and of hosts, and its relief.
 import { Type } from 'typebox'
 import type { Api } from '../http/api.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
@@ -8,9 +8,10 @@ import { ControlError } from '../platform/errors.ts'
 import { regionInPath, superuserOf, type RegionConfig } from '../regions/index.ts'
 import { homesPerDatabase, sharedDatabaseName } from '../tenants/index.ts'
 import { measureHomes } from './measure-homes.ts'
-import { maxPlannedMoves, planMoves, type MeasuredDatabase, type RebalancePlan } from './plan-moves.ts'
-import { exceededLimits, rebalanceMoveStates, rebalanceStates, type DatabaseLoad, type Rebalance } from './rebalance.ts'
-import type { StoredDatabase } from './store-rows.ts'
+import { noHostPlan, planHostMoves, type HostPlan } from './plan-host-moves.ts'
+import { planMoves, type MeasuredDatabase, type RebalancePlan } from './plan-moves.ts'
+import type { ReadHosts } from './read-hosts.ts'
+import { DatabaseBody, PlanBody, present, presentDatabase, presentPlan, RebalanceBody } from './rebalance-body.ts'
 import type { RebalanceStore } from './store.ts'
 
 const measureMilliseconds = 60_000
@@ -18,55 +19,11 @@ const measureMilliseconds = 60_000
 const Maybe = Type.Union([Type.String(), Type.Null()])
 const Id = Type.Object({ id: Type.String() })
 
-/** The fields of a shared database, as it is and as it would be. */
-const load = {
-  name: Type.String(),
-  homes: Type.Integer({ description: 'Homes of tenants, and those that are made in advance' }),
-  max_homes: Type.Integer(),
-  max_bytes: Type.Union([Type.Integer(), Type.Null()], { description: 'null is unlimited' }),
-  exceeds: Type.Array(Type.Enum(['homes', 'bytes']), { description: 'The limits that the database exceeds' }),
-}
-
-const DatabaseBody = Type.Object({
-  ...load,
-  bytes: Type.Union([Type.Integer(), Type.Null()], { description: 'null before the first measurement' }),
-  measured_at: Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601, UTC' }),
-})
-
-const MoveBody = Type.Object({
-  tenant_id: Type.String(),
-  from: Type.String(),
-  to: Type.String(),
-  bytes: Type.Integer({ description: 'The size of the home when the move was planned' }),
-})
-
-const PlanBody = Type.Object({
-  region: Type.String(),
-  moves: Type.Array(MoveBody, { description: `At most ${maxPlannedMoves}` }),
-  databases_after: Type.Array(Type.Object({ ...load, bytes: Type.Integer() }), {
-    description: 'The databases as they would be, also those that would be opened',
-  }),
-})
-
-const RebalanceBody = Type.Object({
-  id: Type.String(),
-  region: Type.String(),
-  state: Type.Enum([...rebalanceStates]),
-  moves: Type.Array(
-    Type.Object({
-      ...MoveBody.properties,
-      state: Type.Enum([...rebalanceMoveStates]),
-      operation_id: Maybe,
-      error: Type.Union([Type.String(), Type.Null()], { description: 'The reason for `failed` and `skipped`' }),
-    }),
-  ),
-  created: Type.String({ description: 'ISO 8601, UTC' }),
-  finished: Maybe,
-})
-
 /** The dependencies of the routes of shared databases. */
 export interface RebalanceRoutesDeps extends ResponseDeps {
   rebalances: RebalanceStore
+  /** Reads the hosts of a region with several. */
+  readHosts: ReadHosts
   regions: readonly RegionConfig[]
   clock: Pick<Clock, 'timeout'>
 }
@@ -80,10 +37,11 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
     {
       config: { scopes: ['admin'] },
       schema: {
-        summary: 'Move homes out of shared databases that exceed a limit',
+        summary: 'Move homes out of shared databases that exceed a limit, and services of clusters between hosts',
         description:
           'With `dry_run`, which is the default, the response is the plan, and nothing changes. Otherwise, its moves begin, two ' +
-          'at a time, and each is an operation of its tenant.',
+          'at a time, and each is an operation of its tenant. In a region with several hosts, services of clusters move from the ' +
+          'host with the smallest part of free memory to that with the largest, and switchovers spread the primaries.',
         tags: ['plans'],
         params: Id,
         querystring: NoQuery,
@@ -95,10 +53,12 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
       const context = writeContext(request)
       const region = regionInPath(deps.regions, request.params.id)
       const plan = await planOf(region, deps)
-      if (request.body.dry_run !== false) return reply.status(200).send(presentPlan(region.id, plan))
+      const hostPlan = await hostPlanOf(region.id, deps)
+      if (request.body.dry_run !== false) return reply.status(200).send(presentPlan(region.id, plan, hostPlan))
+      const planned = { ...hostPlan, moves: plan.moves }
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
-        const made = await record((write) => deps.rebalances.create(region.id, plan.moves, write), present)
+        const made = await record((write) => deps.rebalances.create(region.id, planned, write), present)
         reply.header('location', `/v1/regions/${region.id}/rebalances/${made.id}`)
         return present(made)
       })
@@ -247,47 +207,8 @@ async function planOf(region: RegionConfig, { rebalances, clock }: RebalanceRout
   }))
 }
 
-function presentLoad(database: DatabaseLoad) {
-  return {
-    name: database.name,
-    homes: database.homes,
-    max_homes: database.maxHomes,
-    max_bytes: database.maxBytes ?? null,
-    exceeds: exceededLimits(database),
-  }
-}
-
-function presentDatabase({ measuredAt, ...database }: StoredDatabase) {
-  return {
-    ...presentLoad(database),
-    bytes: database.bytes ?? null,
-    measured_at: measuredAt?.toISOString() ?? null,
-  }
-}
-
-function presentPlan(region: string, { moves, after }: RebalancePlan) {
-  return {
-    region,
-    moves: moves.map(({ tenantId, from, to, bytes }) => ({ tenant_id: tenantId, from, to, bytes })),
-    databases_after: after.map((database) => ({ ...presentLoad(database), bytes: Math.max(0, database.bytes) })),
-  }
-}
-
-function present({ id, region, state, moves, createdAt, finishedAt }: Rebalance) {
-  return {
-    id,
-    region,
-    state,
-    moves: moves.map(({ tenantId, from, to, bytes, state, operationId, error }) => ({
-      tenant_id: tenantId,
-      from,
-      to,
-      bytes,
-      state,
-      operation_id: operationId ?? null,
-      error: error ?? null,
-    })),
-    created: createdAt.toISOString(),
-    finished: finishedAt?.toISOString() ?? null,
-  }
+/** Plans the moves between the hosts of a region with several. */
+async function hostPlanOf(region: string, { readHosts }: RebalanceRoutesDeps): Promise<HostPlan> {
+  const found = await readHosts(region)
+  return found === undefined ? noHostPlan : planHostMoves(found.hosts, found.clusters)
 }

@@ -22,10 +22,24 @@ export function toRebalance({ regionId, finishedAt, moves, ...row }: RebalanceRo
   return { ...row, region: regionId, state, moves: moves.map(toMove), finishedAt: finishedAt ?? undefined }
 }
 
-function toMove({ position, tenantId, source, target, bytes, state, operationId, error }: MoveRow): RebalanceMove {
+function toMove({
+  position,
+  tenantId,
+  source,
+  target,
+  bytes,
+  state,
+  operationId,
+  error,
+  ...row
+}: MoveRow): RebalanceMove {
   return {
     position,
     tenantId,
+    // A check constraint limits the column to its values.
+    kind: row.kind as RebalanceMove['kind'],
+    service: row.service ?? undefined,
+    targetService: row.targetService ?? undefined,
     from: source,
     to: target,
     bytes: Number(bytes),

@@ -8,8 +8,10 @@ import type { Page, PageRequest } from '../platform/page.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import { isUuid, uuidPattern } from '../platform/uuid.ts'
 import { alongsideGenerations, sharedDatabaseNamed } from '../tenants/index.ts'
+import type { HostPlan } from './plan-host-moves.ts'
 import type { PlannedMove } from './plan-moves.ts'
 import type { Rebalance } from './rebalance.ts'
+import { readClusters, type StoredCluster } from './store-clusters.ts'
 import {
   openStates,
   readDatabases,
@@ -24,6 +26,11 @@ import {
 export interface DatabaseLimits {
   maxHomes?: number
   maxBytes?: number | null
+}
+
+/** The steps of a rebalance: moves of homes, then of services, then switchovers. */
+export interface PlannedRebalance extends Pick<HostPlan, 'serviceMoves' | 'switchovers'> {
+  moves: readonly PlannedMove[]
 }
 
 /** The shared databases and rebalances, as operators request and read them. */
@@ -68,10 +75,13 @@ export function createRebalanceStore({ database, now }: { database: Database; no
       return Map.groupBy(rows, ({ database }) => database)
     },
 
+    /** Returns the clusters of a region with several hosts, with the hosts of their services. */
+    clusters: (region: string): Promise<StoredCluster[]> => readClusters(database, region),
+
     /** Creates a rebalance of these moves, and opens their new databases. @throws ControlError REBALANCE_IN_PROGRESS */
     async create(
       region: string,
-      moves: readonly PlannedMove[],
+      { moves, serviceMoves, switchovers }: PlannedRebalance,
       { transaction, audit }: RecordedWrite,
     ): Promise<Rebalance> {
       await lock(transaction, `rebalance:${region}`, `homes:${region}`)
@@ -82,25 +92,24 @@ export function createRebalanceStore({ database, now }: { database: Database; no
         })
       for (const target of new Set(moves.map(({ to }) => to))) await sharedDatabaseNamed(transaction, region, target)
       const id = randomUUID()
+      const steps = [
+        ...moves.map((move) => ({ kind: 'home', ...move })),
+        ...serviceMoves.map((move) => ({ kind: 'service', ...move })),
+        ...switchovers.map((move) => ({ kind: 'switchover', bytes: 0, ...move })),
+      ]
       const row = await transaction.rebalance.create({
         data: {
           id,
           regionId: region,
           createdAt: now(),
-          ...(moves.length === 0 ? { state: 'done', finishedAt: now() } : {}),
+          ...(steps.length === 0 ? { state: 'done', finishedAt: now() } : {}),
           moves: {
-            create: moves.map(({ tenantId, from, to, bytes }, position) => ({
-              position,
-              tenantId,
-              source: from,
-              target: to,
-              bytes,
-            })),
+            create: steps.map(({ from, to, ...step }, position) => ({ position, ...step, source: from, target: to })),
           },
         },
         include: withMoves,
       })
-      audit({ action: 'rebalance.create', target: id, detail: { region, moves: moves.length } })
+      audit({ action: 'rebalance.create', target: id, detail: { region, moves: steps.length } })
       return toRebalance(row)
     },
 

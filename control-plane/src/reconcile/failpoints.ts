@@ -92,6 +92,8 @@ export const reverseFailpointNames = [
   'reverse.home-removed',
   'revert.settled',
 ] as const
+/** The failpoints of a rebalance's moves of services and switchovers, which a job of the leader begins. */
+export const rebalanceFailpointNames = ['rebalance.chosen', 'rebalance.begun', 'rebalance.settled'] as const
 const allFailpointNames = [
   ...failpointNames,
   ...jobFailpointNames,
@@ -100,6 +102,7 @@ const allFailpointNames = [
   ...repairFailpointNames,
   ...moveFailpointNames,
   ...reverseFailpointNames,
+  ...rebalanceFailpointNames,
 ]
 export type FailpointName = (typeof allFailpointNames)[number]
 

@@ -49,6 +49,7 @@ export {
   type Operation,
   type OperationKind,
   type SecretKind,
+  type ServiceMove,
   type Status,
   type Switchover,
   type Tenant,

@@ -8,6 +8,7 @@ import {
   type DriftRepair,
   type Operation,
   type OperationKind,
+  type ServiceMove,
   type Switchover,
   type Tenant,
 } from './tenant.ts'
@@ -269,6 +270,22 @@ export function createTenantStore({ database, seal, now }: TenantStoreOptions) {
       if (desired !== 'active')
         throw new ControlError('NOT_ACTIVE', `Only an active tenant has a primary. This one is ${desired}.`)
       return change(write, id, 'switchover', {}, { ...switchover }, 'switchover', switchover)
+    },
+
+    /**
+     * Moves a service of a ready tenant's cluster to another host. The reconciler then creates it there.
+     * @throws ControlError NOT_ACTIVE also if the service is not on its host any more, and as `update` does
+     */
+    async moveService(id: string, move: ServiceMove, write: RecordedWrite): Promise<TenantWrite> {
+      const { desired, status } = await lockIdleTenant(write.transaction, id, undefined)
+      if (desired !== 'active' || status !== 'ready')
+        throw new ControlError('NOT_ACTIVE', `Only a ready tenant can be moved. This one is ${status}.`)
+      const { service, from, to } = move
+      const where = { tenantId: id, service, hostId: from }
+      const { count } = await write.transaction.placement.updateMany({ where, data: { hostId: to } })
+      if (count === 0)
+        throw new ControlError('NOT_ACTIVE', `The service ${service} is not on the host "${from}" any more.`)
+      return change(write, id, 'move_service', {}, { ...move })
     },
 
     /**

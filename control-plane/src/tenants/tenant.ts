@@ -113,6 +113,7 @@ export const operationKinds = [
   'upgrade',
   'switchover',
   'move',
+  'move_service',
   'repair',
   'backup',
   'restore',
@@ -127,6 +128,14 @@ export interface Switchover {
   from: string
   /** The member that becomes the primary; null: any but `from`. */
   to: string | null
+}
+
+/** The move of a cluster's service to another host of the region. */
+export interface ServiceMove {
+  service: string
+  /** IDs of the hosts. */
+  from: string
+  to: string
 }
 
 /** The repair of a tenant's drift that an operation carries out. */

@@ -16,7 +16,7 @@ import { systemClock, type Clock } from '#control-plane/platform/clock.ts'
 import type { RecordWrite } from '#control-plane/platform/recorded-write.ts'
 import type { Seal } from '#control-plane/platform/seal.ts'
 import { defaultHomeLimits, defaultRateLimits } from '#control-plane/quotas/index.ts'
-import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
+import { noFailpoints, type Failpoint } from '#control-plane/reconcile/failpoints.ts'
 import { createRegion, type ReconcileStore } from '#control-plane/reconcile/index.ts'
 import { defaultSessionLimits, type SessionLimitsConfig } from '#control-plane/sessions/index.ts'
 import type { RegionConfig } from '#control-plane/regions/index.ts'
@@ -168,6 +168,7 @@ export interface TestApiOptions {
   control?: boolean
   /** Whether the leader's jobs other than reconciliation run. */
   jobs?: boolean
+  failpoint?: Failpoint
   sessionLimits?: SessionLimitsConfig
   /** Adds a region `cloud` to the region `local`; with hosts, services are placed on these. */
   cloud?: CloudOption
@@ -196,7 +197,7 @@ export async function startApi(t: Pick<Test, 'teardown'>, options: TestApiOption
     clock: testClock,
     random: Math.random,
     log: pino({ level: 'debug', base: null }, { write: (line: string) => log.push(line) }),
-    failpoint: noFailpoints,
+    failpoint: options.failpoint ?? noFailpoints,
     fetch,
     resolve: async (name) => testNames[name] ?? Promise.reject(new Error('no such name')),
     probe: (published) => (region = new FakeRegion(published)),
