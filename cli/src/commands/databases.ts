@@ -1,4 +1,4 @@
-// Commands about the shared databases of a region, and about rebalances, which move homes between them.
+// Commands about the shared databases of a region, and about rebalances, which move homes between them, and services between hosts.
 import { bodyOf, type RequestBody, type ResponseBody } from '@tenantry/client'
 import type { Command } from 'commander'
 import { action, type Call } from '../call.ts'
@@ -10,6 +10,7 @@ import { readRows, withPaging } from './lists.ts'
 type Database = ResponseBody<'/v1/regions/{id}/databases', 'get'>['databases'][number]
 type Rebalance = ResponseBody<'/v1/regions/{id}/rebalances/{rebalance}', 'get'>
 type PlannedMove = Pick<Rebalance['moves'][number], 'tenant_id' | 'from' | 'to' | 'bytes'>
+type Plan = Extract<ResponseBody<'/v1/regions/{id}/rebalance', 'post'>, { hosts_after: unknown }>
 type Limits = RequestBody<'/v1/regions/{id}/databases/{database}', 'patch'>
 
 const unlimited = 'unlimited'
@@ -30,11 +31,34 @@ const moveColumns: readonly Column<PlannedMove>[] = [
   { title: 'SIZE', value: ({ bytes }) => megabytes(bytes) },
 ]
 
+const serviceColumns: readonly Column<Plan['service_moves'][number]>[] = [
+  { title: 'TENANT', value: ({ tenant_id: id }) => id },
+  { title: 'SERVICE', value: ({ service }) => service },
+  { title: 'FROM', value: ({ from }) => from },
+  { title: 'TO', value: ({ to }) => to },
+  { title: 'MEMORY', value: ({ memory_bytes: bytes }) => megabytes(bytes) },
+]
+
+const switchoverColumns: readonly Column<Plan['switchovers'][number]>[] = [
+  { title: 'TENANT', value: ({ tenant_id: id }) => id },
+  { title: 'PRIMARY', value: ({ from, from_host: host }) => `${from} on ${host}` },
+  { title: 'NEXT PRIMARY', value: ({ to, to_host: host }) => `${to} on ${host}` },
+]
+
+const hostColumns: readonly Column<Plan['hosts_after'][number]>[] = [
+  { title: 'HOST AFTERWARDS', value: ({ id }) => id },
+  { title: 'ZONE', value: ({ zone }) => zone },
+  { title: 'FREE', value: ({ free_bytes: bytes }) => megabytes(bytes) },
+  { title: 'OF', value: ({ memory_bytes: bytes }) => megabytes(bytes) },
+  { title: 'SERVICES', value: ({ services }) => services },
+  { title: 'PRIMARIES', value: ({ primaries }) => primaries },
+]
+
 const rebalanceColumns: readonly Column<Rebalance>[] = [
   { title: 'ID', value: ({ id }) => id },
   { title: 'STATE', value: ({ state }) => state },
-  { title: 'MOVES', value: ({ moves }) => moves.length },
-  { title: 'MOVED', value: ({ moves }) => moves.filter(({ state }) => state === 'moved').length },
+  { title: 'MOVES', value: (rebalance) => allMoves(rebalance).length },
+  { title: 'MOVED', value: (rebalance) => allMoves(rebalance).filter(({ state }) => state === 'moved').length },
   { title: 'CREATED', value: ({ created }) => created },
 ]
 
@@ -58,7 +82,9 @@ export function addDatabaseCommands(program: Command, terminal: Terminal): void 
     .option('--max-bytes <bytes>', `the maximum size, or "${unlimited}"`)
     .action(action(terminal, limit))
 
-  const rebalances = program.command('rebalances').description('move homes out of databases that exceed a limit')
+  const rebalances = program
+    .command('rebalances')
+    .description('move homes out of databases that exceed a limit, and balance hosts')
   rebalances
     .command('plan <region>')
     .description('show the moves that a rebalance would make; nothing changes')
@@ -118,9 +144,18 @@ async function limit(call: Call, id = '', database = ''): Promise<void> {
 
 async function plan(call: Call, id = ''): Promise<void> {
   const client = await call.control()
-  const planned = bodyOf(await client.POST('/v1/regions/{id}/rebalance', { params: { path: { id } }, body: {} }))
-  call.output.rows<PlannedMove>(planned.moves, moveColumns, 'No database exceeds a limit.')
-  if (planned.moves.length > 0) call.output.progress(`Start it with: tenantry rebalances start ${id}`)
+  const planned = bodyOf(
+    await client.POST('/v1/regions/{id}/rebalance', { params: { path: { id } }, body: {} }),
+  ) as Plan
+  const { moves, service_moves: serviceMoves, switchovers, hosts_after: hosts } = planned
+  call.output.rows<PlannedMove>(moves, moveColumns, 'No database exceeds a limit.')
+  if (hosts.length > 0) {
+    call.output.rows(serviceMoves, serviceColumns, 'No service has to move to another host.')
+    call.output.rows(switchovers, switchoverColumns, 'No primary has to move to another host.')
+    call.output.rows(hosts, hostColumns, '')
+  }
+  if (moves.length + serviceMoves.length + switchovers.length > 0)
+    call.output.progress(`Start it with: tenantry rebalances start ${id}`)
 }
 
 async function list(call: Call, id = ''): Promise<void> {
@@ -131,6 +166,11 @@ async function list(call: Call, id = ''): Promise<void> {
     (page) => page.rebalances,
   )
   call.output.rows(rows, rebalanceColumns, 'No rebalances.')
+}
+
+/** Returns all moves of a rebalance: those of homes, of services and of primaries. */
+function allMoves({ moves, service_moves: serviceMoves, switchovers }: Rebalance): readonly { state: string }[] {
+  return [...moves, ...serviceMoves, ...switchovers]
 }
 
 function megabytes(bytes: number): string {
