@@ -115,6 +115,33 @@ t.test('Growth that is not reserved yet counts for others', async (t) => {
   t.match(await api.call('PATCH', `/v1/tenants/${second}`, { body }), { status: 507 })
 })
 
+t.test('A tenant whose host has lost the room meanwhile is served and repaired with its former sizes', async (t) => {
+  const api = await startApi(t, { cloud: { hostBytes } })
+  const { tenant_id: id } = await api.create('first', { plan: 'Pro', region: 'cloud' })
+  const before = await reserved(api)
+  await api.sql("update tenants set plan_id = 'Enterprise', generation = generation + 1 where id = $1", [id])
+  const full = { type: 'Services', status: 'False', reason: 'RegionFull' }
+  const services = async () => (await api.tenant(id)).conditions.find(({ type }) => type === 'Services')
+  await until(async () => (await services())?.reason === 'RegionFull', 'the report')
+  t.match(await services(), full)
+  t.match(await api.tenant(id), { status: 'ready', reason: /^No host of the region has enough free memory/ })
+  const containers = () => api.engine.stacks.get(id)?.containers ?? []
+  api.engine.stacks.set(id, {
+    containers: [],
+    networks: [],
+    unlabelledVolumes: [],
+    volumes: api.engine.stacks.get(id)?.volumes ?? [],
+  })
+  await until(() => containers().length === 2, 'the repair')
+  t.same(
+    containers().map(({ resources }) => resources.memoryBytes),
+    [2 ** 30, 2 ** 30],
+  )
+  t.same(await reserved(api), before)
+  await api.sql("update tenants set plan_id = 'Free', generation = generation + 1 where id = $1", [id])
+  await until(async () => (await api.tenant(id)).reason === null, 'a plan that fits')
+})
+
 const threeHosts = (bytes: number) => ({ hosts: ['a', 'b', 'c'].map((id) => ({ id, bytes })) })
 
 t.test('The services of a cluster that has grown go to a host with room, or the cluster does not grow', async (t) => {

@@ -1,7 +1,7 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
 import { EngineError } from '../engines/index.ts'
-import { crowded, refitHosts, type HostState, type Reserved } from '../placement/index.ts'
-import type { Placement } from '../stacks/index.ts'
+import { crowded, refitHosts, type HostState, type Reserved, type ServiceNeed } from '../placement/index.ts'
+import { componentServices, type Placement } from '../stacks/index.ts'
 import { removeUnbegun } from './begin-again.ts'
 import { failedBy } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
@@ -54,7 +54,8 @@ function without(placement: Placement, states: ReadonlyMap<string, HostState>, h
 /**
  * Chooses and records the hosts of services that have none, in a region with several hosts. Services of a cluster also get another one
  * if theirs is lost or is being emptied, or does not have the memory of a larger plan.
- * @throws EngineError REGION_FULL without a change, if no host has enough memory
+ * If no host has enough memory for larger services, they retain the sizes for which it is reserved.
+ * @throws EngineError REGION_FULL without a change, if no host has enough memory for services that have none
  */
 async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal): Promise<Snapshot> {
   const { region, failpoint, epoch } = run
@@ -82,8 +83,8 @@ async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSig
       refitHosts({ needs, current, reserved: own.reserved, hosts, receiving, together: !isCluster })
     // Services that should leave a host stay there, and are repaired there, until another one has enough memory.
     const chosen = refit(staying) ?? (areIn(own.placement) ? refit(own.placement) : undefined)
-    if (chosen === undefined)
-      throw new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
+    if (chosen === undefined && areIn(own.placement)) return withReserved({ ...snapshot, ...own }, needs)
+    if (chosen === undefined) throw regionFull()
     if (needs.every(({ service }) => chosen[service] === own.placement[service]) && areReserved(own.reserved))
       return { ...snapshot, ...own }
     await failpoint('allocate.chosen')
@@ -92,6 +93,33 @@ async function assignHosts(snapshot: Snapshot, run: ServiceRun, signal: AbortSig
     const reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
     return { ...snapshot, placement, reserved }
   })
+}
+
+/** Returns the tenant with the sizes for which memory is reserved, so that its services are repaired without the use of more. */
+function withReserved(snapshot: Snapshot, needs: readonly ServiceNeed[]): Snapshot {
+  const { isolation, sizes, reserved } = snapshot
+  const sizeOf = (component: 'postgres' | 'runtime') => {
+    const [service] = componentServices(isolation)[component]
+    const need = needs.find((one) => one.service === service)?.memoryBytes ?? 0
+    const excess = Math.max(0, need - (reserved[service] ?? need))
+    return { ...sizes[component], memoryBytes: sizes[component].memoryBytes - excess }
+  }
+  return { ...snapshot, sizes: { postgres: sizeOf('postgres'), runtime: sizeOf('runtime') }, lacksMemory: true }
+}
+
+function regionFull(): EngineError {
+  return new EngineError('REGION_FULL', 'No host of the region has enough free memory for the services of the plan.')
+}
+
+/**
+ * Reports that the services of a tenant that is served do not have its sizes, because no host has the memory.
+ * @throws EngineError REGION_FULL
+ */
+export function requireMemory({ lacksMemory }: Snapshot, { observations }: Pick<ServiceRun, 'observations'>): void {
+  if (lacksMemory !== true) return
+  const error = regionFull()
+  observations.note('Services', failedBy(error))
+  throw error
 }
 
 /** Replaces images that only the lost host had, as a restored control database names them. */

@@ -49,6 +49,8 @@ export interface Snapshot {
   placement: Placement
   /** Memory that its services reserve on their hosts. */
   reserved: Reserved
+  /** Whether no host has the memory for the tenant's sizes, so that `sizes` are those for which it is reserved; absent: it is. */
+  lacksMemory?: boolean
   /** Whether the password of `database_url` in the home is not the stored one yet. */
   databasePasswordDue: boolean
   /** Whether the services' logins may still have older passwords than the newest, which are stored until then. */

@@ -1,5 +1,5 @@
 // Serves a tenant that should run: its services, its home, its route, and an observation of all of them.
-import { convergeServices } from './converge-services.ts'
+import { convergeServices, requireMemory } from './converge-services.ts'
 import { ensureHome, ensurePassword, ensureServicePasswords } from './ensure-home.ts'
 import { observeCluster } from './observe-cluster.ts'
 import { observeMilliseconds, observeRoute, observeRuntimes } from './observe-tenant.ts'
@@ -45,6 +45,7 @@ export async function serveTenant(snapshot: Snapshot, run: Reconciliation, signa
   // The runtimes have reported this generation, so they know the passwords that it stores.
   await ensureServicePasswords(snapshot, run)
   await observeCluster(snapshot, run, signal)
+  requireMemory(snapshot, run)
   await failpoint('observe.after')
   await recordReached(snapshot, run, switchoverError)
   return true
