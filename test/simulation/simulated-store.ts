@@ -87,7 +87,6 @@ export function createSimulatedStore({
           if (row === undefined) return {}
           row.placement = { ...row.placement, ...placement }
           row.reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
-          row.reservedBytes = needs.reduce((sum, { memoryBytes }) => sum + memoryBytes, 0)
           return row.placement
         }),
     },
