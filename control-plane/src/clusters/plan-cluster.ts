@@ -31,6 +31,12 @@ export function servicesToChange(specified: Stack, observed: ObservedHost): stri
   return runningToChange(stack, withoutReturned(stack, observed))
 }
 
+/** Returns the names of all services that run, also of those that should be on a host which does not respond. */
+export function runningServices(stack: Stack, observed: ObservedHost): string[] {
+  const host = withoutReturned(stack, observed)
+  return stack.services.map(({ name }) => name).filter((name) => isRunning(stack, host, name))
+}
+
 /** Returns the same for what can be changed of a stack, and what is observed of that. */
 function runningToChange(stack: Stack, host: ObservedHost): string[] {
   if (stack.state === 'stopped') return []

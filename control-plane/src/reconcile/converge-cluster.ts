@@ -1,17 +1,25 @@
 // Converges the services of a cluster: what does not run at once, and what runs one by one, while the cluster serves.
-import { isDeepStrictEqual } from 'node:util'
 import {
   dataHeldBy,
   planCluster,
+  runningServices,
   servicesToChange,
   unknownCluster,
   withoutFormer,
   type ClusterState,
   type ClusterStep,
 } from '../clusters/index.ts'
-import { type Engine, EngineError, hasFormer, isUnreachable, type ObservedHost } from '../engines/index.ts'
+import {
+  type Engine,
+  EngineError,
+  hasFormer,
+  isUnreachable,
+  type ObservedHost,
+  returnedContainers,
+} from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { clusterMembers, memberIdentity, type Stack } from '../stacks/index.ts'
+import { changeWhileValid, decideNow, type Edge } from './change-while-valid.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { Region } from './region.ts'
 
@@ -20,15 +28,13 @@ const runMilliseconds = 40_000
 /** Maximum time without a possible change. A member whose container was replaced follows the primary within seconds. */
 const waitMilliseconds = 40_000
 const pollMilliseconds = 500
-/** Age of the state of a cluster from which on it is read again before a change. */
-const freshMilliseconds = 5_000
 
 interface ConvergeClusterDeps {
   engine: Pick<Engine, 'observe' | 'converge'>
   region: Pick<Region, 'cluster' | 'readyRouters' | 'switchOver'>
   clock: Pick<Clock, 'now' | 'sleep'>
   /** Called before and after each change. */
-  edge: (side: 'before' | 'after') => Promise<void>
+  edge: Edge
 }
 
 /**
@@ -42,20 +48,33 @@ export async function convergeCluster(
   { engine, region, clock, edge }: ConvergeClusterDeps,
   signal: AbortSignal,
 ): Promise<boolean> {
+  if (stack.state === 'stopped') {
+    await engine.converge(stack, signal, edge)
+    return true
+  }
   const now = () => clock.now().getTime()
   const begin = now()
   let changes = 0
   let lastChange = begin
   for (;;) {
     const host = await engine.observe(stack.id, signal)
-    if (servicesToChange(stack, host).length === 0) {
-      const state = hasFormer(stack, host) ? await readState(region, snapshot, signal) : undefined
-      const { isWhole, isLedByOther, candidates } = dataHeldBy(identitiesOf(stack), state ?? unknownCluster)
+    const toChange = servicesToChange(stack, host)
+    if (toChange.length === 0) {
+      let state: ClusterState | undefined
+      const decide = async () => {
+        state = hasFormer(stack, host) ? await readState(region, snapshot, signal) : undefined
+        return dataHeldBy(identitiesOf(stack), state ?? unknownCluster)
+      }
+      const decided = await decideNow({ decide, now })
+      const { isWhole, isLedByOther, candidates } = decided.decision
       const [to] = candidates
       // The containers on former hosts are removed together, so none of them may be the primary.
       if (!isWhole || !isLedByOther || to === undefined || state?.primary === undefined) {
-        await engine.converge(stack, signal, edge, undefined, isWhole)
-        return true
+        const mayEnd = endable(stack, host, { changed: [], isWhole })
+        const change = { decide, mayEnd, now, edge }
+        const make = (checked: Edge) => engine.converge(stack, signal, checked, undefined, isWhole)
+        if (await changeWhileValid(decided, change, make)) return true
+        continue
       }
       await edge('before')
       const reason = await region.switchOver(stack.id, state.primary, to, signal)
@@ -65,17 +84,19 @@ export async function convergeCluster(
     }
     if (changes > 0 && now() - begin >= runMilliseconds) return false
     const readyRouters = await region.readyRouters(stack.id, signal)
-    const plan = async (): Promise<{ step: ClusterStep; at: number }> => {
-      const at = now()
+    const decide = async (): Promise<ClusterStep> => {
       const reported = await readState(region, snapshot, signal)
       const state = reported && withoutFormer(reported, existsOn(host))
-      return { step: planCluster(stack, { host, state, readyRouters }), at }
+      return planCluster(stack, { host, state, readyRouters })
     }
-    const { step, at } = await plan()
+    const decided = await decideNow({ decide, now })
+    const { decision: step } = decided
     let obstacle: string | undefined
     if (step.do === 'converge') {
-      const change = { step, at, plan, now, edge }
-      if (!(await changeWhileValid(change, (checked) => engine.converge(stack, signal, checked, step.held)))) continue
+      const changed = toChange.filter((name) => !step.held.has(name))
+      const mayEnd = endable(stack, host, { changed, isWhole: false })
+      const make = (checked: Edge) => engine.converge(stack, signal, checked, step.held)
+      if (!(await changeWhileValid(decided, { decide, mayEnd, now, edge }, make))) continue
     } else if (step.do === 'wait') obstacle = step.message
     else {
       await edge('before')
@@ -93,41 +114,21 @@ export async function convergeCluster(
   }
 }
 
-interface Change {
-  step: ClusterStep
-  /** When the state was read from which the step was planned, in milliseconds. */
-  at: number
-  /** Plans again from the present state. */
-  plan: () => Promise<{ step: ClusterStep; at: number }>
-  now: () => number
-  edge: ConvergeClusterDeps['edge']
-}
-
 /**
- * Makes a change as long as it is the one that the state of the cluster allows. Another member may become the primary while an engine
- * responds slowly. @returns whether the change was made; false if another one should be
+ * Returns the names of the containers that a change may end: those of services that do not run, or that are changed.
+ * @param isWhole whether those on former hosts are not needed any more
  */
-async function changeWhileValid(
-  { step, at, plan, now, edge }: Change,
-  make: (edge: ConvergeClusterDeps['edge']) => Promise<void>,
-): Promise<boolean> {
-  let readAt = at
-  const outdated = new Error('The state of the cluster has changed.')
-  const checked = async (side: 'before' | 'after') => {
-    if (side === 'before' && now() - readAt > freshMilliseconds) {
-      const again = await plan()
-      readAt = again.at
-      if (!isDeepStrictEqual(again.step, step)) throw outdated
-    }
-    await edge(side)
-  }
-  try {
-    await make(checked)
-    return true
-  } catch (error) {
-    if (error === outdated) return false
-    throw error
-  }
+function endable(
+  stack: Stack,
+  host: ObservedHost,
+  { changed, isWhole }: { changed: readonly string[]; isWhole: boolean },
+): Set<string> {
+  const running = runningServices(stack, host).filter((name) => !changed.includes(name))
+  const former = returnedContainers(stack, host)
+  const may = host.containers.filter((container) =>
+    former.includes(container) ? isWhole : !running.includes(container.labels.service ?? ''),
+  )
+  return new Set(may.map(({ name }) => name))
 }
 
 /** Returns the names for Patroni of the members on their present hosts. */
