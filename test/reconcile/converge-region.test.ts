@@ -71,6 +71,21 @@ t.test('No empty cluster is started where tenants have homes', async (t) => {
   t.equal(calls.at(-1), 'converge without ')
 })
 
+t.test('A region does not begin before all hosts of its etcd respond', async (t) => {
+  const { calls, convergence, signal } = startConvergence()
+  const volumes = ['a', 'b', 'c'].map((host, at) => ({
+    name: `etcd-${at + 1}`,
+    host,
+    mustExist: false,
+    isGuarded: false,
+  }))
+  await t.rejects(convergence.converge({ ...stack, volumes }, nothing, false, signal), {
+    code: 'UNHEALTHY',
+    message: /The host "a" does not/,
+  })
+  t.notOk(calls.includes(`open ${own.id}`), 'no cluster may begin')
+})
+
 t.test('A cluster that exists is repaired without etcd', async (t) => {
   const { calls, convergence, signal } = startConvergence()
   await convergence.converge(stack, withMember, true, signal)
