@@ -112,13 +112,20 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
       (one) => keys.sync.has(one.identity) && isStreaming(keys, one.identity) && reaches(primary, one),
     )
 
+  /** Creates the first database. If the member dies meanwhile, the key remains, and no other one creates a database. */
   const begin = (keys: Keys, member: Member) => {
     const system = ++systems
     keys.system = system
-    member.volume.isCluster = true
-    contents.set(member.volume, { system, commits: 0 })
-    onBegin(member.stack, member.volume)
-    lead(keys, member)
+    note(keys, member, 'initializing new cluster')
+    const run = runOf(member.container)
+    scheduler.after(chance.between(500, 3_000), () => {
+      if (runOf(member.container) !== run || !member.host.docker.responds(member.container)) return
+      if (clusters.get(member.stack) !== keys || member.volume.isCluster) return
+      member.volume.isCluster = true
+      contents.set(member.volume, { system, commits: 0 })
+      onBegin(member.stack, member.volume)
+      lead(keys, member)
+    })
   }
 
   const follow = (keys: Keys, member: Member, leader: string) => {
@@ -168,7 +175,7 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
       if (leader === member.identity) keys.leader = undefined
       else if (leader !== undefined) follow(keys, member, leader)
       else if (keys.system === undefined) begin(keys, member)
-      else note(keys, member, 'stopped')
+      else if (keys.members.get(member.identity)?.state !== 'initializing new cluster') note(keys, member, 'stopped')
       return
     }
     keys.system ??= data.system
