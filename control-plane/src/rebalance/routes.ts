@@ -52,12 +52,12 @@ export function addRebalanceRoutes(app: Api, deps: RebalanceRoutesDeps): void {
     async (request, reply) => {
       const context = writeContext(request)
       const region = regionInPath(deps.regions, request.params.id)
-      const plan = await planOf(region, deps)
-      const hostPlan = await hostPlanOf(region.id, deps)
-      if (request.body.dry_run !== false) return reply.status(200).send(presentPlan(region.id, plan, hostPlan))
-      const planned = { ...hostPlan, moves: plan.moves }
+      const plan = () => Promise.all([planOf(region, deps), hostPlanOf(region.id, deps)])
+      if (request.body.dry_run !== false) return reply.status(200).send(presentPlan(region.id, ...(await plan())))
       reply.status(202)
       return respondOnce(deps, context, reply, async (record) => {
+        const [{ moves }, hostPlan] = await plan()
+        const planned = { ...hostPlan, moves }
         const made = await record((write) => deps.rebalances.create(region.id, planned, write), present)
         reply.header('location', `/v1/regions/${region.id}/rebalances/${made.id}`)
         return present(made)

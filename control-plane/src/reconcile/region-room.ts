@@ -17,6 +17,13 @@ export interface SizedTenant {
   reserved: Reserved
 }
 
+/** A tenant as it is after a change of its sizes. */
+export interface ChangedTenant extends SizedTenant {
+  regionId: string
+  /** Its sizes before the change. */
+  before: ComponentSizes
+}
+
 /** The part of the control database that the check reads. */
 export interface RoomStore {
   /** Returns the sizes of a plan; undefined for a plan without any. */
@@ -24,7 +31,7 @@ export interface RoomStore {
   /** Returns the tenant that was created in advance, with its services, and that becomes the next new one; undefined if there is none. */
   nextWarm(regionId: string, isolation: Isolation): Promise<SizedTenant | undefined>
   /** Returns a tenant as it is after a change of its sizes; undefined for one without services of its own. */
-  changed(tenantId: string, change: SizeChange): Promise<(SizedTenant & { regionId: string }) | undefined>
+  changed(tenantId: string, change: SizeChange): Promise<ChangedTenant | undefined>
   /**
    * Returns the tenants of a region whose own services may need memory that they do not reserve yet, in the order of their creation: those
    * without hosts, and those that were changed.
@@ -40,6 +47,12 @@ interface RoomDeps {
 }
 
 const checkMilliseconds = 5_000
+
+/** Whether a change makes services larger. Smaller ones need no room, also if there is none for the present ones. */
+function isLarger({ sizes, before }: ChangedTenant): boolean {
+  const grows = (component: keyof ComponentSizes) => sizes[component].memoryBytes > before[component].memoryBytes
+  return grows('postgres') || grows('runtime')
+}
 
 /** Checks whether the hosts of regions have memory that is not reserved for the services of other tenants. */
 export interface RoomCheck {
@@ -103,7 +116,7 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
     async hasRoomToGrow(tenantId, change) {
       const wanted = await room.changed(tenantId, change)
       const region = regions.get(wanted?.regionId ?? '')
-      if (wanted === undefined || region?.spansHosts !== true) return true
+      if (wanted === undefined || region?.spansHosts !== true || !isLarger(wanted)) return true
       return isFree(wanted.regionId, region, wanted)
     },
   }

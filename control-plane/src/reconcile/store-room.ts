@@ -34,7 +34,8 @@ export function createRoomStore(database: Database): RoomStore {
         newPlanResources: plan?.resources,
       })
       const tenant = sized(row)
-      return sizes === undefined || tenant === undefined ? undefined : { ...tenant, sizes, regionId: row.regionId }
+      if (sizes === undefined || tenant === undefined) return undefined
+      return { ...tenant, sizes, before: tenant.sizes, regionId: row.regionId }
     },
 
     async waiting(regionId) {
