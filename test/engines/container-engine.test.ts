@@ -185,7 +185,9 @@ t.test('a host that ceases to respond does not prevent the removal of what is el
     removal(async () => void calls.push('the network')),
     { code: 'HOST_UNREACHABLE', message: /"silent" may still have objects/ },
   )
-  t.same(calls, [`one: ${newer}`, 'the network', 'one: b'])
+  t.same(calls, [`one: ${newer}`, 'one: b', 'the network'])
+  const inUse = () => Promise.reject(new EngineError('ENGINE_FAILED', 'The network is in use.'))
+  await t.rejects(removal(inUse), { code: 'HOST_UNREACHABLE' }, 'a container on the silent host may use the network')
   const noManager = () => Promise.reject(new EngineError('ENGINE_UNREACHABLE', 'No manager of the swarm responds.'))
   await t.rejects(removal(noManager), { code: 'ENGINE_UNREACHABLE' }, 'a network that remains is another failure')
 })

@@ -130,7 +130,13 @@ export function createInvariants({ installation, database, dockers, unknown, now
     freed(stack: string): void {
       const networks = dockers().flatMap((docker) => [...docker.networks.values()])
       const network = networks.find(({ labels }) => isOurs(labels) && labels?.stack === stack)
-      if (network !== undefined && !network.madeLate)
+      // A container on a host that was away may use it. The sweeper removes it later.
+      const isUsed = dockers().some((docker) =>
+        [...docker.containers.values()].some(
+          (one) => docker.isRunning(one) && one.slots.get(network?.name ?? '')?.networkId === network?.id,
+        ),
+      )
+      if (network !== undefined && !network.madeLate && !isUsed)
         breach(`the subnet of ${stack} was freed while ${network.name} is there`)
     },
     healthSeen(caller: ControlPlane, tenantId: string, generation: number): void {

@@ -243,22 +243,27 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
         )
       await removeEach(containers, (host, container) => host.removeContainer(container, owner(stackId), signal))
       await edge('after')
-      await settleAll(networks.map((network) => hosts.removeNetwork(network.name, owner(stackId), signal)))
-      await edge('after')
       await removeEach(volumes, (host, volume) => host.removeVolume(volume, owner(stackId), signal))
       await settleAll(
         unlabelledVolumes.map((volume) => hosts.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
       )
+      await edge('after')
+      // A network may be in use by a container on a host that does not respond.
+      const unlessInUse = (error: unknown) => {
+        if (silent.size === 0 || !(error instanceof EngineError) || error.code !== 'ENGINE_FAILED') throw error
+      }
+      await settleAll(networks.map(({ name }) => hosts.removeNetwork(name, owner(stackId), signal).catch(unlessInUse)))
       await edge('after')
       const [unreachable] = silent
       if (unreachable !== undefined)
         throw new EngineError('HOST_UNREACHABLE', `The host "${unreachable}" may still have objects of the stack.`)
     },
 
-    async removeServices(stackId, { services, volumes, attachedContainers }, signal) {
+    async removeServices(stackId, { services, volumes, attachedContainers }, signal, edge = () => Promise.resolve()) {
       const observed = await hosts.observe(owner(stackId), signal)
       const isOf = ({ labels }: { labels: Labels }) => services.includes(labels.service ?? '')
       const containers = observed.containers.filter(isOf)
+      await edge()
       await settleAll(containers.map(({ name, host }) => hosts.at(host).removeContainer(name, owner(stackId), signal)))
       const detached = observed.networks.flatMap(({ name, members }) =>
         attachedContainers
@@ -270,6 +275,7 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
       )
       const names = volumes.map((volume) => volumeName(stackId, volume))
       const removed = observed.volumes.filter((volume) => isOf(volume) || names.includes(volume.name))
+      await edge()
       await settleAll(removed.map(({ name, host }) => hosts.at(host).removeVolume(name, owner(stackId), signal)))
     },
 
