@@ -2,15 +2,15 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { hasFormer, planSteps, reachablePart, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
-import { crowded } from '../placement/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
 import { createRegionConvergence } from './converge-region.ts'
 import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
-import { hasCluster, isDedicated, type Region } from './region.ts'
+import { isDedicated, type Region } from './region.ts'
 import type { RegionConditions } from './region-conditions.ts'
+import { shouldMove } from './should-move.ts'
 import { isSpreadOutdated } from './spread.ts'
 
 interface RegionLoopDeps {
@@ -92,26 +92,16 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     return differs
   }
 
-  /** Returns whether services of a cluster should move: off a host that is emptied or lost, or to one that has returned. */
-  const whetherToMove = async (): Promise<(tenant: Snapshot) => boolean> => {
-    if (!region.spansHosts) return () => false
-    const states = await store.placements.states(region.config.id)
-    const receiving = engine.hostIds.filter((id) => !states.has(id) && !engine.isDown(id))
-    return (tenant) =>
-      hasCluster(tenant) &&
-      (Object.values(tenant.placement).some((host) => states.has(host)) ||
-        crowded(tenant.placement, receiving).length > 0)
-  }
-
   const tenantsWithDrift = async (host: ObservedHost): Promise<string[]> => {
     const tenants = await store.settledDedicated(region.config.id)
-    const shouldMove = await whetherToMove()
+    const states = region.spansHosts ? await store.placements.states(region.config.id) : undefined
     const differs = async (tenant: Snapshot) => {
       if (!isDedicated(tenant)) return false
       const [stack, own] = [await region.stack(tenant, signal), partOf(host, tenant.id)]
       if (differsFrom(stack, own) || hasFormer(stack, own) || tenant.conditions.some(({ type }) => type === 'Drift'))
         return true
-      if (isSpreadOutdated(tenant, region) || shouldMove(tenant)) return true
+      if (isSpreadOutdated(tenant, region)) return true
+      if (states !== undefined && shouldMove(tenant, states, engine)) return true
       return !(await isClusterComplete(tenant, region, clock, signal))
     }
     const ids = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))

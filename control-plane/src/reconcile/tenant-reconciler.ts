@@ -13,6 +13,7 @@ import { removeTenant } from './remove-tenant.ts'
 import { repairDrift } from './repair-drift.ts'
 import { isRecorded, observeOnly, type StatusSource } from './report-observed.ts'
 import { serveTenant } from './serve-tenant.ts'
+import { shouldMove } from './should-move.ts'
 import { spreadOf } from './spread.ts'
 import type { Condition } from '../tenants/index.ts'
 
@@ -84,11 +85,10 @@ function isUnchanged(snapshot: Snapshot, { homeVersion }: Reconciliation): boole
   return isCurrent && isDedicated(snapshot)
 }
 
-/** Whether services of a cluster are on a host that they leave. An operator has requested that, so no drift policy prevents it. */
+/** Whether services of a cluster should get another host. */
 async function mustMove(snapshot: Snapshot, { store, region }: Reconciliation): Promise<boolean> {
   if (!region.spansHosts || !hasCluster(snapshot)) return false
-  const states = await store.placements.states(snapshot.regionId)
-  return Object.values(snapshot.placement).some((host) => states.has(host))
+  return shouldMove(snapshot, await store.placements.states(snapshot.regionId), region.engine)
 }
 
 /** Conditions whose failures the reconciler cannot end: a full disk, a failed proof of a backup, a spending limit. */
