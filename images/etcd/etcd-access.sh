@@ -1,8 +1,8 @@
 #!/bin/bash
 # Manages who may use etcd. `add ID` gives the user ID, with the password on standard input, the keys below /tenantry/ID/ and no
 # others. `adopt ID` makes a data directory that exists the first one of the cluster: its system identifier is the first line of the
-# standard input, the cluster's settings are the second. `begun ID` prints `yes` if the cluster has created its database, and `no`
-# otherwise. `remove ID` removes user, role and keys. `list` prints all keys and users.
+# standard input, the cluster's settings are the second. `begun ID` prints `yes` if the cluster has created its database or is creating
+# it, `adopted` if it got one that existed, and `no` otherwise. `remove ID` removes user, role and keys. `list` prints all keys and users.
 # Each command may be repeated.
 set -euo pipefail
 
@@ -69,15 +69,26 @@ adopt() {
   await_etcd
   enable_access_control
   must put "/tenantry/$id/config" <<< "$settings"
+  must put "/tenantry/$id/adopted" "$system_identifier"
   must put "/tenantry/$id/initialize" "$system_identifier"
 }
 
-begun() {
+exists() {
   local found
+  found=$(etcdctl get --count-only --write-out=fields "$1") || fail "the keys of $id can't be read"
+  [[ $found == *'"Count" : 1'* ]]
+}
+
+begun() {
   await_etcd
   enable_access_control
-  found=$(etcdctl get --count-only --write-out=fields "/tenantry/$id/initialize") || fail "the keys of $id can't be read"
-  if [[ $found == *'"Count" : 1'* ]]; then echo yes; else echo no; fi
+  if ! exists "/tenantry/$id/initialize"; then
+    echo no
+  elif exists "/tenantry/$id/adopted"; then
+    echo adopted
+  else
+    echo yes
+  fi
 }
 
 remove() {

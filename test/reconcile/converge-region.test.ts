@@ -29,7 +29,7 @@ function startConvergence(ownCluster: typeof own | null = own) {
   const convergence = createRegionConvergence({
     region: {
       ownCluster: ownCluster ?? undefined,
-      hasBegunCluster: () => Promise.resolve(reported.hasBegun),
+      clusterOrigin: () => Promise.resolve(reported.hasBegun ? 'created' : 'none'),
       openCluster: async ({ id }) => void calls.push(`open ${id}`),
       cluster: () => Promise.resolve(undefined),
       readyRouters: () => Promise.resolve(new Set<string>()),

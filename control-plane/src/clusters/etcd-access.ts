@@ -3,6 +3,14 @@
 import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
 import { clusterSettings, etcdClusterPassword, etcdName, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
 
+/**
+ * The origin of a cluster's database:
+ * - `none`: there is none yet.
+ * - `created`: a member has created it empty, or is creating it.
+ * - `adopted`: a backup or a move has filled it before the first member ran.
+ */
+export type ClusterOrigin = 'none' | 'created' | 'adopted'
+
 interface EtcdAccessOptions {
   engine: Pick<Engine, 'exec'>
   /** ID of the region's own stack. */
@@ -33,9 +41,11 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     /** Creates the cluster's user, which may use the cluster's own keys only. @throws EngineError UNHEALTHY */
     add: async (cluster: string, signal: AbortSignal): Promise<void> =>
       void (await run(['add', cluster], `${etcdClusterPassword(etcd, cluster)}\n`, signal)),
-    /** Whether a member of the cluster has created its database. @throws EngineError UNHEALTHY */
-    hasBegun: async (cluster: string, signal: AbortSignal): Promise<boolean> =>
-      (await run(['begun', cluster], '', signal)).trim() === 'yes',
+    /** Returns where the database of the cluster is from. @throws EngineError UNHEALTHY */
+    origin: async (cluster: string, signal: AbortSignal): Promise<ClusterOrigin> => {
+      const begun = (await run(['begun', cluster], '', signal)).trim()
+      return begun === 'no' ? 'none' : begun === 'adopted' ? 'adopted' : 'created'
+    },
     /**
      * Makes a data directory that exists the first one of the cluster, before any member runs.
      * @param systemIdentifier Postgres' identifier of the data directory

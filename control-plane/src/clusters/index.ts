@@ -2,7 +2,7 @@
 export { memberRolesSql } from './member-roles.ts'
 export { awaitCluster, awaitQuorum, awaitReplication } from './await-cluster.ts'
 export { type ClusterMember, type ClusterState, dataHeldBy, unknownCluster, withoutFormer } from './cluster-state.ts'
-export { etcdAccess } from './etcd-access.ts'
+export { type ClusterOrigin, etcdAccess } from './etcd-access.ts'
 export { ClusterMemberBody, toMemberBody } from './member-body.ts'
 export { type ClusterStep, planCluster, runningServices, servicesToChange } from './plan-cluster.ts'
 export { readCluster } from './read-cluster.ts'

@@ -9,7 +9,7 @@ import type { Region } from './region.ts'
 interface ConvergeRegionDeps {
   region: Pick<
     Region,
-    'ownCluster' | 'hasBegunCluster' | 'openCluster' | 'cluster' | 'readyRouters' | 'switchOver' | 'copyAgain'
+    'ownCluster' | 'clusterOrigin' | 'openCluster' | 'cluster' | 'readyRouters' | 'switchOver' | 'copyAgain'
   >
   engine: Pick<Engine, 'observe' | 'converge' | 'exec'>
   clock: Clock
@@ -74,7 +74,7 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
   ) => {
     await engine.converge(stack, signal, edge, clusterParts)
     await requireEtcd(stack, signal)
-    if (holdsHomes && !(await region.hasBegunCluster(cluster.id, signal)))
+    if (holdsHomes && (await region.clusterOrigin(cluster.id, signal)) === 'none')
       throw new EngineError(
         'VOLUME_MISSING',
         "The region's etcd does not know the cluster in which tenants have homes. No empty one is started.",

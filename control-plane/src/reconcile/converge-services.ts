@@ -2,7 +2,7 @@
 import { EngineError } from '../engines/index.ts'
 import { crowded, refitHosts, type HostState, type Reserved, type ServiceNeed } from '../placement/index.ts'
 import { componentServices, type Placement } from '../stacks/index.ts'
-import { removeUnbegun } from './begin-again.ts'
+import { removeAbandonedCluster } from './abandoned-cluster.ts'
 import { failedBy } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
@@ -158,7 +158,7 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   await recordStep(snapshot, 'services', run)
   // A cluster that exists is repaired without etcd, too.
   if (snapshot.homeVersion === undefined) {
-    await removeUnbegun(snapshot, run, signal)
+    await removeAbandonedCluster(snapshot, run, signal)
     await region.openCluster(snapshot, signal)
   }
   await failpoint('converge.before')

@@ -1,5 +1,5 @@
 // The interface of a region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
-import type { ClusterState } from '../clusters/index.ts'
+import type { ClusterOrigin, ClusterState } from '../clusters/index.ts'
 import type { Engine } from '../engines/index.ts'
 import type { HomeServer } from '../homes/index.ts'
 import type { HostCapacity, ServiceNeed } from '../placement/index.ts'
@@ -54,8 +54,8 @@ export interface Region {
   awaitDatabase(tenant: Snapshot, signal: AbortSignal): Promise<void>
   /** Gives a new cluster its user and keys in the region's etcd. A tenant without a cluster needs none. */
   openCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
-  /** Whether a cluster has begun: then its members copy their data from each other, and never create an empty database. */
-  hasBegunCluster(cluster: string, signal: AbortSignal): Promise<boolean>
+  /** Returns where the database of a cluster is from. Once there is one, members copy it from each other, and never create an empty one. */
+  clusterOrigin(cluster: string, signal: AbortSignal): Promise<ClusterOrigin>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
   closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**
@@ -63,8 +63,16 @@ export interface Region {
    * without a primary
    */
   primaryService(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<string>
-  /** Removes the services of one model, with the database in them. The files of the tenant stay. */
-  removeServices(tenantId: string, isolation: OwnIsolation, signal: AbortSignal): Promise<void>
+  /**
+   * Removes the services of one model, with the database in them. The files of the tenant stay.
+   * @param edge called before the containers and before the volumes are removed
+   */
+  removeServices(
+    tenantId: string,
+    isolation: OwnIsolation,
+    signal: AbortSignal,
+    edge?: () => Promise<void>,
+  ): Promise<void>
   /** Returns SQL that creates the roles with which the members of a tenant's cluster copy from each other. */
   memberRoles(tenantId: string): string
   /**

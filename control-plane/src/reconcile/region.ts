@@ -316,12 +316,12 @@ export function createRegion({
       if (!hasCluster(tenant)) return
       const bounded = signalFor(execMilliseconds, signal)
       // Each member of etcd must have begun before clusters depend on it.
-      if (spansHosts && tenant.id !== stackId && !(await access().hasBegun(stackId, bounded)))
+      if (spansHosts && tenant.id !== stackId && (await access().origin(stackId, bounded)) === 'none')
         throw new EngineError('UNHEALTHY', `The region "${config.id}" has not begun yet.`)
       await access().add(tenant.id, bounded)
     },
 
-    async removeServices(tenantId, isolation, signal) {
+    async removeServices(tenantId, isolation, signal, edge) {
       const isCluster = hasCluster({ isolation })
       const parts = {
         services: serviceNames(isolation),
@@ -330,11 +330,11 @@ export function createRegion({
           ? etcdContainersOf(await regionInput({ homes: true, clusters: true }, signal))
           : [],
       }
-      await requireEngine().removeServices(tenantId, parts, signal)
+      await requireEngine().removeServices(tenantId, parts, signal, edge)
       if (isCluster) await access().remove(tenantId, signalFor(execMilliseconds, signal))
     },
 
-    hasBegunCluster: (cluster, signal) => access().hasBegun(cluster, signalFor(execMilliseconds, signal)),
+    clusterOrigin: (cluster, signal) => access().origin(cluster, signalFor(execMilliseconds, signal)),
 
     async closeCluster(tenant, signal) {
       if (hasCluster(tenant)) await access().remove(tenant.id, signalFor(execMilliseconds, signal))

@@ -115,9 +115,18 @@ export function cloudRegion(options: {
     ownCluster: undefined,
     ownStack: () => Promise.resolve(undefined),
     openCluster: () => Promise.resolve(),
+    clusterOrigin: () => Promise.resolve('none'),
     closeCluster: () => Promise.resolve(),
-    cluster: async ({ id, isolation }) =>
-      isolation === 'cluster-per-tenant' ? stateOf(engine.primaries.get(id) ?? 'postgres-1') : undefined,
+    cluster: async ({ id, isolation }) => {
+      if (isolation !== 'cluster-per-tenant') return undefined
+      const containers = engine.stacks.get(id)?.containers ?? []
+      // On several hosts, the name of a member contains its host.
+      const names = ['postgres-1', 'postgres-2', 'postgres-3'].map((name) => {
+        const host = containers.find(({ labels }) => labels.service === name)?.host
+        return [name, host === undefined ? {} : { name: `${name}-${host}` }] as const
+      })
+      return stateOf(engine.primaries.get(id) ?? 'postgres-1', Object.fromEntries(names))
+    },
     readyRouters: () => Promise.resolve(new Set(['router-1', 'router-2'])),
     switchOver: async (id, _from, to) => {
       engine.primaries.set(id, to)
