@@ -8,6 +8,7 @@ import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { clusterState } from '#control-plane/clusters/cluster-state.ts'
@@ -64,11 +65,19 @@ async function startPlatform(t: Test) {
     ],
     { env: { ...process.env, DOCKER_HOST: `unix://${first.socket}` } },
   )
-  const up = (host: LabHost, ...more: string[]) => {
+  /** Starts or replaces the containers of a host. The command is repeated if Docker does not find a network, as the guide requires. */
+  const up = async (host: LabHost, ...more: string[]): Promise<void> => {
     const directory = join(files, 'hosts', host.id)
     const common = ['--project-directory', directory, '--env-file', join(directory, '.env')]
     const file = ['--file', join(directory, 'docker-compose.yml')]
-    return compose([...common, ...file, 'up', '--detach', ...more], { DOCKER_HOST: `unix://${host.socket}` })
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await compose([...common, ...file, 'up', '--detach', ...more], { DOCKER_HOST: `unix://${host.socket}` })
+        return
+      } catch (error) {
+        if (attempt === 3 || !/network \S+ not found/.test(String(error))) throw error
+      }
+    }
   }
   for (const host of lab.hosts) await up(host)
 
@@ -130,8 +139,8 @@ async function startPlatform(t: Test) {
     gatewayPort,
     postgresPort,
     controlHosts,
-    /** Sends a GET to Caddy on a host. @returns the status; 0 if it does not respond */
-    async viaCaddy(host: LabHost, path: string, token: string): Promise<number> {
+    /** Sends a GET to Caddy on a host. @returns the status and the text; the status 0 if it does not respond */
+    async viaCaddy(host: LabHost, path: string, token: string): Promise<{ status: number; text: string }> {
       const sent = request({
         host: host.address,
         port: httpsPort,
@@ -146,10 +155,9 @@ async function startPlatform(t: Test) {
       sent.end()
       try {
         const [response] = (await once(sent, 'response')) as [IncomingMessage]
-        response.resume()
-        return response.statusCode ?? 0
-      } catch {
-        return 0
+        return { status: response.statusCode ?? 0, text: await text(response) }
+      } catch (error) {
+        return { status: 0, text: String(error) }
       }
     },
     async until(id: string, holds: (tenant: Record<string, unknown>) => boolean, seconds = 240) {
@@ -209,7 +217,7 @@ t.test('A platform of deploy/setup --swarm continues after the loss of a host', 
   await platform.until(singleId, ({ status }) => status === 'ready')
   const buckets = '/t/eve/storage/v1/bucket'
   for (const host of hosts) {
-    const serves = async () => ((await platform.viaCaddy(host, buckets, secretKey)) === 200 ? true : undefined)
+    const serves = async () => ((await platform.viaCaddy(host, buckets, secretKey)).status === 200 ? true : undefined)
     t.ok(await until(serves, 60), `Caddy on ${host.id} reaches the gateways`)
   }
 
@@ -236,7 +244,7 @@ t.test('A platform of deploy/setup --swarm continues after the loss of a host', 
   })
   await platform.until(String(late.body['tenant_id']), ({ status }) => status === 'ready')
   for (const host of others)
-    t.equal(await platform.viaCaddy(host, buckets, secretKey), 200, `Caddy on ${host.id} serves`)
+    t.match(await platform.viaCaddy(host, buckets, secretKey), { status: 200 }, `Caddy on ${host.id} serves`)
 
   await lost.start()
   await until(async () => {
