@@ -1,8 +1,20 @@
 // The command of `deploy/setup --swarm` that writes the files of all hosts. It runs as root, because each file belongs to the user of
 // the container that reads it.
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join } from 'node:path'
-import { readOrExit } from '@tenantry/contract'
+import { ConfigurationError, readOrExit } from '@tenantry/contract'
 import { platformFiles, readPlatformOptions, type PlatformFile, type StoredFiles } from './deployment/index.ts'
 import { systemClock } from './platform/clock.ts'
 
@@ -11,9 +23,19 @@ const [root = '', ...args] = process.argv.slice(2)
 function write(path: string, text: string, user: number): void {
   const whole = join(root, path)
   mkdirSync(dirname(whole), { recursive: true, mode: 0o700 })
-  writeFileSync(`${whole}.new`, text, { mode: 0o400 })
+  writeFileSync(`${whole}.new`, text, { mode: 0o400, flush: true })
   chownSync(`${whole}.new`, user, user)
   renameSync(`${whole}.new`, whole)
+}
+
+/** Writes the names of the files in a directory to the disk. */
+function syncDirectory(path: string): void {
+  const directory = openSync(path, 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
 }
 
 /** Returns the result of a read of the file system; undefined if the path does not exist. */
@@ -27,12 +49,24 @@ function ifExists<T>(read: () => T): T | undefined {
 }
 
 const stored: StoredFiles = {
-  read: (path) => ifExists(() => readFileSync(join(root, path), 'utf8')),
+  read(path) {
+    const text = ifExists(() => readFileSync(join(root, path), 'utf8'))
+    if (text?.trim() === '')
+      throw new ConfigurationError(
+        `The file ${path} is empty. Restore it from a copy, or remove it if it is not used yet.`,
+      )
+    return text
+  },
+  // The next file is written only when this one survives a loss of power.
+  write(path, text) {
+    write(path, text, 0)
+    for (const directory of [dirname(join(root, path)), root]) syncDirectory(directory)
+  },
   keep(path, create) {
     const found = stored.read(path)
     if (found !== undefined) return found
     const text = create()
-    write(path, text, 0)
+    stored.write(path, text)
     return text
   },
   names: (directory) => (ifExists(() => readdirSync(join(root, directory))) ?? []).sort(),

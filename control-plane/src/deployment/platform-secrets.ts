@@ -1,5 +1,6 @@
 // The secrets and certificates of a platform on several hosts. They are created once and stored in files.
-import { randomBytes } from 'node:crypto'
+import { createPrivateKey, randomBytes, X509Certificate } from 'node:crypto'
+import { ConfigurationError } from '@tenantry/contract'
 import {
   type Authority,
   type Issued,
@@ -15,9 +16,11 @@ import type { PlatformOptions } from './platform-options.ts'
 
 /** The files of the platform that outlive a run. */
 export interface StoredFiles {
-  /** Returns a file; undefined if it does not exist. */
+  /** Returns a file; undefined if it does not exist. @throws ConfigurationError if it is empty */
   read(path: string): string | undefined
-  /** Returns a file, and creates it if it does not exist. */
+  /** Writes a file. */
+  write(path: string, text: string): void
+  /** Returns a file, and creates it if it does not exist. @throws ConfigurationError if it is empty */
   keep(path: string, create: () => string): string
   /** Returns the names of the files in a directory; none if it does not exist. */
   names(directory: string): string[]
@@ -85,9 +88,34 @@ function databaseSecrets(
   }
 }
 
-/** Returns a certificate and its key from two files, and creates both if one is missing. */
+/**
+ * Returns a certificate and its key from two files, and creates both if there is no certificate. The key is written first: one
+ * without a certificate is from a run that was interrupted, and has signed nothing.
+ * @throws ConfigurationError for a certificate without its key
+ */
 function stored(files: StoredFiles, path: string, create: () => Issued): Issued {
-  let made: Issued | undefined
-  const part = (file: string, of: keyof Issued) => files.keep(`${path}${file}`, () => (made ??= create())[of])
-  return { certificate: part('.pem', 'certificate'), privateKey: part('-key.pem', 'privateKey') }
+  const [certificatePath, keyPath] = [`${path}.pem`, `${path}-key.pem`]
+  const certificate = files.read(certificatePath)
+  if (certificate === undefined) {
+    const made = create()
+    files.write(keyPath, made.privateKey)
+    files.write(certificatePath, made.certificate)
+    return made
+  }
+  const privateKey = files.read(keyPath)
+  if (privateKey === undefined)
+    throw new ConfigurationError(
+      `The file ${keyPath} does not exist, but ${certificatePath} does. Restore it from a copy, or remove both if they are not used yet.`,
+    )
+  return { certificate, privateKey: checkedKey(privateKey, certificate, path) }
+}
+
+/** Returns the key of a certificate. @throws ConfigurationError for another one, and for a file that is not in PEM */
+function checkedKey(privateKey: string, certificate: string, path: string): string {
+  try {
+    if (new X509Certificate(certificate).checkPrivateKey(createPrivateKey(privateKey))) return privateKey
+  } catch (cause) {
+    throw new ConfigurationError(`The files ${path}.pem and ${path}-key.pem are not in PEM.`, { cause })
+  }
+  throw new ConfigurationError(`The key in ${path}-key.pem is not that of the certificate in ${path}.pem.`)
 }
