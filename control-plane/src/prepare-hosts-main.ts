@@ -48,20 +48,23 @@ function ifExists<T>(read: () => T): T | undefined {
   }
 }
 
+/** Texts of the files that deploy/setup-swarm passes in a directory, by their paths below it. */
+const passed = new Map(
+  filesBelow('incoming').map((path) => [path.slice('incoming/'.length), readFileSync(join(root, path), 'utf8')]),
+)
+/** Files to write when everything has been read and checked, in the order in which they are written. */
+const created = new Map<string, string>()
+
 const stored: StoredFiles = {
   read(path) {
-    const text = ifExists(() => readFileSync(join(root, path), 'utf8'))
+    const text = created.get(path) ?? passed.get(path) ?? ifExists(() => readFileSync(join(root, path), 'utf8'))
     if (text?.trim() === '')
       throw new ConfigurationError(
         `The file ${path} is empty. Restore it from a copy, or remove it if it is not used yet.`,
       )
     return text
   },
-  // The next file is written only when this one survives a loss of power.
-  write(path, text) {
-    write(path, text, 0)
-    for (const directory of [dirname(join(root, path)), root]) syncDirectory(directory)
-  },
+  write: (path, text) => void created.set(path, text),
   keep(path, create) {
     const found = stored.read(path)
     if (found !== undefined) return found
@@ -95,7 +98,12 @@ function openDirectories({ path, user }: PlatformFile): void {
   }
 }
 
-const { files, networks } = readOrExit(() => platformFiles(readPlatformOptions(args), stored, systemClock.now()))
+const { files, missingNetworks } = readOrExit(() => platformFiles(readPlatformOptions(args), stored, systemClock.now()))
+for (const [path, text] of [...created, ...passed]) {
+  write(path, text, 0)
+  // The next file is written only when this one survives a loss of power.
+  for (const directory of [dirname(join(root, path)), root]) syncDirectory(directory)
+}
 for (const file of files) {
   write(file.path, file.text, file.user)
   openDirectories(file)
@@ -103,4 +111,4 @@ for (const file of files) {
 // Containers may have mounted the directories, so they stay.
 const wanted = new Set(files.map(({ path }) => path))
 for (const path of filesBelow('hosts')) if (!wanted.has(path)) rmSync(join(root, path))
-for (const { name, subnet, assigned } of networks) process.stdout.write(`${name} ${subnet} ${assigned}\n`)
+for (const { name, subnet, assigned } of missingNetworks) process.stdout.write(`${name} ${subnet} ${assigned}\n`)

@@ -4,13 +4,10 @@ import { ConfigurationError } from '@tenantry/contract'
 import { proxiedGateway, ports } from '../stacks/index.ts'
 import {
   caddyService,
-  controlContainer,
   controlPlaneService,
   databaseComposeService,
   dockerProxyService,
-  engineAddress,
   hardened,
-  proxyContainer,
   watchdogService,
   type ComposeService,
 } from './compose-services.ts'
@@ -18,6 +15,7 @@ import { controlDatabase } from './control-database.ts'
 import { platformNetworks, type PlatformNetwork } from './platform-networks.ts'
 import type { PlatformHost, PlatformOptions } from './platform-options.ts'
 import { platformSecrets, type StoredFiles } from './platform-secrets.ts'
+import { controlPlanes, regionsFile } from './regions-file.ts'
 import { toYaml, type Yaml } from './to-yaml.ts'
 
 export type { StoredFiles } from './platform-secrets.ts'
@@ -34,11 +32,8 @@ export interface PlatformFile {
 /** Everything that `deploy/setup --swarm` writes and creates. */
 interface Platform {
   files: PlatformFile[]
-  networks: PlatformNetwork[]
+  missingNetworks: PlatformNetwork[]
 }
-
-/** Number of hosts with a control plane: one leads, and the other one leads after its end. */
-const controlPlanes = 2
 
 /**
  * Returns the files, and stores the secrets that do not exist yet.
@@ -46,14 +41,20 @@ const controlPlanes = 2
  */
 export function platformFiles(options: PlatformOptions, stored: StoredFiles, now: Date): Platform {
   const networks = platformNetworks(options)
+  for (const { name, subnet } of networks) {
+    const found = options.existingNetworks.get(name) ?? subnet
+    if (found !== subnet)
+      throw new ConfigurationError(
+        `The network ${name} has the subnet ${found}, but --platform-range requires ${subnet}. Change the option, or remove the network.`,
+      )
+  }
   const installation = stored.keep('installation', () => `${randomUUID()}\n`).trim()
   const secrets = platformSecrets(options, stored, now)
   const settings = stored.keep(
     'control-plane.env',
     () => '# Settings of the control planes, NAME=value in each line.\n',
   )
-  const regions = stored.keep('regions.json', () => `${JSON.stringify([regionOf(options)], null, 2)}\n`)
-  checkHosts(regions, options)
+  const regions = regionsFile(options, stored)
   const database = secrets.database === undefined ? [] : controlDatabase(options, secrets.database)
   const tls = (of: { certificate: string; privateKey: string }) => ({
     'ca.pem': secrets.proxyAuthority,
@@ -88,64 +89,7 @@ export function platformFiles(options: PlatformOptions, stored: StoredFiles, now
     ]
     return hostFiles(options, host, services.map(withoutEmptyDirectories), networks)
   })
-  return { files, networks }
-}
-
-/** Returns the region of the platform, which the operator may change later. */
-function regionOf(options: PlatformOptions): object {
-  const { domain, hosts, ports: publicPorts, storage } = options
-  const suffix = publicPorts.https === 443 ? '' : `:${publicPorts.https}`
-  return {
-    id: options.region,
-    engine: 'swarm',
-    domain,
-    gateway_url: `https://${domain}${suffix}`,
-    database_host: `${domain}:${publicPorts.postgres}`,
-    swarm: {
-      hosts: hosts.map((host) => ({
-        id: host.id,
-        ...engineAddress(options, host),
-        address: host.address,
-        ...(host.zone === undefined ? {} : { zone: host.zone }),
-      })),
-      network_range: options.networkRange,
-      images: {
-        postgres: 'tenantry/postgres:latest',
-        runtime: 'tenantry/tenant-runtime:latest',
-        gateway: 'tenantry/gateway:latest',
-      },
-      clusters: { member_image: 'tenantry/cluster-member:latest', etcd_image: 'tenantry/etcd:latest' },
-      control_url: 'http://control-plane:4400',
-      control_containers: hosts
-        .slice(0, controlPlanes)
-        .map(({ id }) => ({ host: id, container: controlContainer(options) })),
-      proxy_containers: hosts.map(({ id }) => ({ host: id, container: proxyContainer(options) })),
-      gateway: { port: publicPorts.gateway, postgres_port: publicPorts.postgres },
-      egress: {},
-      ...(storage === undefined
-        ? {}
-        : { storage: { backend: 's3', s3: { ...storage, secret_access_key_file: '/run/secrets/s3-secret-key' } } }),
-    },
-  }
-}
-
-/** Checks that the file of regions has the hosts of the options. @throws ConfigurationError */
-function checkHosts(regions: string, { region, hosts }: PlatformOptions): void {
-  const found = hostsIn(regions, region)
-  const wanted = hosts.map(({ id }) => id)
-  if (JSON.stringify(found) !== JSON.stringify(wanted))
-    throw new ConfigurationError(
-      `regions.json has the hosts ${found.join(', ')} in the region "${region}", but the options name ${wanted.join(', ')}.`,
-    )
-}
-
-function hostsIn(regions: string, region: string): string[] {
-  try {
-    const all = JSON.parse(regions) as { id?: string; swarm?: { hosts?: { id: string }[] } }[]
-    return (all.find(({ id }) => id === region)?.swarm?.hosts ?? []).map(({ id }) => id)
-  } catch (cause) {
-    throw new ConfigurationError('regions.json is not valid JSON.', { cause })
-  }
+  return { files, missingNetworks: networks.filter(({ name }) => !options.existingNetworks.has(name)) }
 }
 
 function required(stored: StoredFiles, path: string, hint: string): string {

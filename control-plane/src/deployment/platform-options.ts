@@ -45,6 +45,8 @@ export interface PlatformOptions {
   storage: PlatformStorage | undefined
   /** Whether the control database is a cluster on these hosts. */
   hasControlDatabase: boolean
+  /** Subnets of the networks that exist, by name. */
+  existingNetworks: ReadonlyMap<string, string>
 }
 
 const text = { type: 'string' } as const
@@ -72,6 +74,7 @@ const options = {
   's3-path-style': { ...text, default: 'false' },
   's3-access-key-id': text,
   'control-database': { ...text, default: 'cluster' },
+  'existing-network': { ...text, multiple: true },
 } as const
 
 const [minHosts, maxHosts] = [3, 16]
@@ -118,6 +121,7 @@ export function readPlatformOptions(args: readonly string[]): PlatformOptions {
     storage: readStorage(given),
     hasControlDatabase:
       check('control-database', given['control-database'], /^(?:cluster|external)$/, 'cluster, external') === 'cluster',
+    existingNetworks: new Map((given['existing-network'] ?? []).map(readNetwork)),
   }
 }
 
@@ -161,6 +165,11 @@ function readHost(value: string, dockerSocket: string, dockerGroup: string): Pla
     dockerSocket: check('docker-socket', found['docker-socket'] ?? dockerSocket, /^\/\S+$/, 'an absolute path'),
     dockerGroup: check('docker-group', found['docker-group'] ?? dockerGroup, /^\d{1,9}$/, 'the number of a group'),
   }
+}
+
+function readNetwork(value: string): [name: string, subnet: string] {
+  const [name = '', subnet = ''] = value.split('=')
+  return [name, subnet]
 }
 
 function readRanges(networkRange: string, range: string): Pick<PlatformOptions, 'networkRange' | 'platformRange'> {

@@ -65,8 +65,10 @@ case $1 in
   info) echo "\${FAKE_MANAGER:-true}" ;;
   network)
     for name; do :; done
-    if [ "$2" = create ]; then echo "$name" >> '${directory}/networks'
-    else grep -qx "$name" '${directory}/networks' 2> /dev/null; fi ;;
+    if [ "$2" = create ]; then
+      while [ "$1" != --subnet ]; do shift; done
+      echo "$name $2" >> '${directory}/networks'
+    else grep "^$name " '${directory}/networks' 2> /dev/null | cut -d ' ' -f 2 | grep .; fi ;;
   run)
     while [ "\${1#/app/}" = "$1" ]; do shift; done
     program=\${1#/app/}
