@@ -12,6 +12,7 @@ import {
   type ComposeService,
 } from './compose-services.ts'
 import { controlDatabase } from './control-database.ts'
+import { checkFixedOptions } from './fixed-options.ts'
 import { platformNetworks, type PlatformNetwork } from './platform-networks.ts'
 import type { PlatformHost, PlatformOptions } from './platform-options.ts'
 import { platformSecrets, type StoredFiles } from './platform-secrets.ts'
@@ -40,6 +41,7 @@ interface Platform {
  * @throws ConfigurationError for files of the operator that are missing or do not fit the options
  */
 export function platformFiles(options: PlatformOptions, stored: StoredFiles, now: Date): Platform {
+  checkFixedOptions(options, stored)
   const networks = platformNetworks(options)
   for (const { name, subnet } of networks) {
     const found = options.existingNetworks.get(name) ?? subnet

@@ -30,6 +30,11 @@ export function platformNetworks({ name, platformRange, hasControlDatabase }: Pl
   })
 }
 
+/** Returns the range of the platform's own networks, as its option states it. */
+export function platformRangeText({ platformRange }: Pick<PlatformOptions, 'platformRange'>): string {
+  return `${dotted(platformRange.first)}/${platformRange.prefix}`
+}
+
 /** Returns the range of the network of the control database, as the functions of region's services take it. */
 export function databaseRange({ platformRange }: Pick<PlatformOptions, 'platformRange'>) {
   return { first: networkStart(platformRange.first, 'database'), prefix: networkPrefix, tenantPrefix: networkPrefix }
