@@ -95,12 +95,17 @@ export async function watchContainers(options: WatchdogOptions, signal: AbortSig
 
   async function startOverdue(containers: EndedContainers, until: AbortSignal): Promise<void> {
     for (;;) {
-      for (const id of containers.overdue(now(), graceMs)) await start(containers, id, until)
+      for (const id of containers.overdue(now(), graceMs))
+        // A failed start is retried after the same delay.
+        if (!(await start(containers, id, until))) containers.observe({ id, action: 'die' }, now())
       await delay(pollMs, undefined, { signal: until })
     }
   }
 
-  /** Starts containers whose last start has failed. The Engine itself does not repeat such a start. */
+  /**
+   * Starts containers whose last start has failed, at each check until it succeeds or an operator removes the container. The Engine
+   * itself does not repeat such a start, and does not report a `docker stop` of a container that does not run.
+   */
   async function startFailed(containers: EndedContainers, until: AbortSignal): Promise<void> {
     const filters = encodeURIComponent(JSON.stringify({ label: labels, status: ['created', 'exited'] }))
     for (;;) {
@@ -123,16 +128,15 @@ export async function watchContainers(options: WatchdogOptions, signal: AbortSig
     return engine.request({ method, path: `/${version}${path}` }, bounded)
   }
 
-  /** Starts a container. A failed start is retried after the same delay. */
-  async function start(containers: EndedContainers, id: string, until: AbortSignal): Promise<void> {
+  /** Starts a container. @returns false if the start has failed */
+  async function start(containers: EndedContainers, id: string, until: AbortSignal): Promise<boolean> {
     const { status, body } = await request('POST', `/containers/${id}/start`, until)
     if (status === 204) log.info({ container: id }, 'A container was started.')
     // 304: it runs, or its restart policy is about to start it. 404: it no longer exists.
-    if (status === 204 || status === 304 || status === 404) containers.evict(id)
-    else {
-      containers.observe({ id, action: 'die' }, now())
-      log.warn({ container: id, status, response: body }, 'A container could not be started. The start is retried.')
-    }
+    const isDone = status === 204 || status === 304 || status === 404
+    if (isDone) containers.evict(id)
+    else log.warn({ container: id, status, response: body }, 'A container could not be started. The start is retried.')
+    return isDone
   }
 }
 
