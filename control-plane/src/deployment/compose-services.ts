@@ -3,6 +3,7 @@ import type { Service } from '../stacks/index.ts'
 import type { DatabaseService } from './control-database.ts'
 import { dockerProxyAddress } from './platform-networks.ts'
 import type { PlatformHost, PlatformOptions } from './platform-options.ts'
+import { readSettings } from './settings-file.ts'
 import type { Yaml } from './to-yaml.ts'
 
 /** A container of the platform on one host. */
@@ -163,6 +164,14 @@ export function controlPlaneService(
 ): ComposeService {
   const { controlAddress = host.address, ports, hasControlDatabase } = options
   const database = hasControlDatabase ? { database: {} } : {}
+  const own = {
+    TENANTRY_CONTROL_DATABASE_URL_FILE: `${secretsDirectory}/control-database-url`,
+    TENANTRY_MASTER_KEY_FILE: `${secretsDirectory}/master-key`,
+    TENANTRY_INTERNAL_TOKEN_FILE: `${secretsDirectory}/internal-token`,
+    TENANTRY_REGIONS_FILE: `${secretsDirectory}/regions.json`,
+    TENANTRY_PLATFORM_KEY_FILE: '/var/lib/tenantry/platform-key',
+    TENANTRY_INSTALLATION: installation,
+  }
   return {
     name: 'control-plane',
     user: users.node,
@@ -175,31 +184,13 @@ export function controlPlaneService(
       ...nodeProgram,
       networks: { engines: {}, ...database, operators: {} },
       ports: [`${controlAddress}:${ports.control}:4400`],
-      environment: {
-        ...settingsIn(settings),
-        TENANTRY_CONTROL_DATABASE_URL_FILE: `${secretsDirectory}/control-database-url`,
-        TENANTRY_MASTER_KEY_FILE: `${secretsDirectory}/master-key`,
-        TENANTRY_INTERNAL_TOKEN_FILE: `${secretsDirectory}/internal-token`,
-        TENANTRY_REGIONS_FILE: `${secretsDirectory}/regions.json`,
-        TENANTRY_PLATFORM_KEY_FILE: '/var/lib/tenantry/platform-key',
-        TENANTRY_INSTALLATION: installation,
-      },
+      environment: { ...readSettings(settings, Object.keys(own)), ...own },
       volumes: ['control:/var/lib/tenantry'],
       tmpfs: ['/tmp:size=64m,mode=1777'],
       stop_grace_period: '30s',
       ...limits(1_024, 2, 256),
     },
   }
-}
-
-/** Reads settings `NAME=value`, one in each line. */
-function settingsIn(text: string): Record<string, string> {
-  return Object.fromEntries(
-    text
-      .split('\n')
-      .map((line) => /^([A-Z_]+)=(.*)$/.exec(line.trim()))
-      .flatMap((found) => (found === null ? [] : [[found[1] ?? '', found[2] ?? '']])),
-  )
 }
 
 /** Returns Caddy. @param certificates `certificate.pem` and `key.pem` */
