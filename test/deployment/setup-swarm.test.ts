@@ -1,5 +1,5 @@
 // `deploy/setup --swarm` with a `docker` of the test: the files of all hosts, who may read them, and what a second run changes.
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { cp, readFile, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { X509Certificate } from 'node:crypto'
 import t from 'tap'
@@ -185,6 +185,23 @@ t.test('A second run changes nothing, and a changed file only what uses it', asy
   t.same((await compose('n1')).services['docker-proxy'], proxy)
   t.match(await read('hosts/n2/control-plane/secrets/regions.json'), /"warm_stacks": 1/)
   t.equal((await compose('n2')).services['control-plane']?.environment?.['TENANTRY_AUDIT_DAYS'], '90')
+})
+
+t.test('Only with a certificate of the operator, browsers are required to use HTTPS', async (t) => {
+  const { setUp, compose, files, read } = await openSetup(t)
+  /** Returns the part of the Caddyfile that the setting selects. */
+  const selected = async () => {
+    const tls = (await compose('n1')).services['caddy']?.environment?.['TENANTRY_TLS'] ?? ''
+    const [, snippet = ''] =
+      new RegExp(`\\(tls-${tls}\\) \\{\\n(.*?)\\n\\}`, 's').exec(await read('hosts/n1/caddy/caddy/Caddyfile')) ?? []
+    return snippet
+  }
+  const certificates = '\ttls /run/secrets/certificate.pem /run/secrets/key.pem'
+  await setUp([...options, ...hostOptions()])
+  t.equal(await selected(), certificates)
+  await cp(join(files, 'hosts/n1/caddy/secrets'), join(files, 'certificates'), { recursive: true })
+  await setUp([...options, ...hostOptions(), '--tls', 'files'])
+  t.equal(await selected(), `${certificates}\n\theader Strict-Transport-Security max-age=31536000`)
 })
 
 t.test('With a control database of the operator, no cluster is made for it', async (t) => {

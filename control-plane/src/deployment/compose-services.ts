@@ -195,7 +195,7 @@ export function controlPlaneService(
 
 /** Returns Caddy. @param certificates `certificate.pem` and `key.pem` */
 export function caddyService(
-  { publicAddress, ports }: PlatformOptions,
+  { publicAddress, ports, hasCertificate }: PlatformOptions,
   caddyfile: string,
   certificates: Readonly<Record<string, string>>,
 ): ComposeService {
@@ -212,7 +212,7 @@ export function caddyService(
       networks: { edge: {} },
       ports: [`${publicAddress}:${ports.http}:8080`, `${publicAddress}:${ports.https}:8443`],
       environment: {
-        TENANTRY_TLS: 'files',
+        TENANTRY_TLS: hasCertificate ? 'files' : 'authority',
         TENANTRY_HTTPS_SUFFIX: ports.https === 443 ? '' : `:${ports.https}`,
       },
       volumes: ['caddy:/var/lib/caddy'],
