@@ -1,6 +1,12 @@
 // The public interface of `stacks/`.
 export { archiveSpool, compressCommand } from './archive-settings.ts'
-export { clusterMembers, clusterRouters, clusterServices, memberIdentity, routerHealthPort } from './cluster-services.ts'
+export {
+  clusterMembers,
+  clusterRouters,
+  clusterServices,
+  memberIdentity,
+  routerHealthPort,
+} from './cluster-services.ts'
 export { type ClusterRegion, etcdClusterPassword } from './cluster-stack.ts'
 export {
   type ContainerSettings,

@@ -45,6 +45,7 @@ export function createClusterInvariants(options: ClusterInvariantsOptions) {
   const copyStays = (volume: Volume, actor: Actor) => {
     const stack = volume.labels?.stack ?? ''
     if (isPerson(actor) || !volume.isCluster || !isCluster(stack) || isDeleted(stack)) return
+    if (homesOf(stack).length === 0 && database.tenants.get(stack)?.hadHome !== true) return
     const whole = volumesOf(stack).filter((one) => one !== volume && homesOf(stack).every((id) => one.homes.has(id)))
     if (whole.length < 2)
       breach(`${actor.name}: a copy of the data of ${stack}, ${volume.name}, was removed with ${whole.length} others`)
@@ -61,7 +62,8 @@ export function createClusterInvariants(options: ClusterInvariantsOptions) {
       .responding(stack)
       .flatMap((one) => patroni().memberIn(one.container) ?? [])
       .filter((member) => member.container !== container)
-    const isServing = members.some((member) => patroni().primaryOf(stack)?.container === member.container)
+    const hasPrimary = members.some((member) => patroni().primaryOf(stack)?.container === member.container)
+    const isServing = hasPrimary || !patroni().hasLed(container)
     const others = members.filter((member) => patroni().isConfirming(member))
     // Without it, the cluster confirmed no commits before either.
     const wasNeeded = !isServing || patroni().hasConfirmed(container)

@@ -253,6 +253,15 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
       })
     },
 
+    /** Whether the member in a container, which has just ended, was the primary until then. */
+    hasLed(container: Container): boolean {
+      const { stack = '', service } = container.labels ?? {}
+      const keys = clusters.get(stack)
+      const isOf = (identity: string | undefined) =>
+        machines.all.some(({ id }) => identity === `${service ?? ''}-${id}`)
+      return keys !== undefined && isOf(keys.lastLeader) && (keys.leader === undefined || isOf(leaderOf(keys)))
+    },
+
     /** Gives a cluster its keys, as etcd-access does. */
     open(stack: string): void {
       const members = new Map<string, { until: number; state: string }>()
