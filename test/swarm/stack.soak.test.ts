@@ -75,7 +75,7 @@ async function startPlatform(t: Test) {
         await compose([...common, ...file, 'up', '--detach', ...more], { DOCKER_HOST: `unix://${host.socket}` })
         return
       } catch (error) {
-        if (attempt === 3 || !/network \S+ not found/.test(String(error))) throw error
+        if (attempt === 3 || !/network \S+ not found|attaching to network failed/.test(String(error))) throw error
       }
     }
   }
