@@ -243,8 +243,16 @@ t.test('A platform of deploy/setup --swarm continues after the loss of a host', 
     throw new Error(`No control plane creates a tenant.\n${await platform.logs()}`, { cause })
   })
   await platform.until(String(late.body['tenant_id']), ({ status }) => status === 'ready')
-  for (const host of others)
-    t.match(await platform.viaCaddy(host, buckets, secretKey), { status: 200 }, `Caddy on ${host.id} serves`)
+  for (const host of others) {
+    const failed: object[] = []
+    const serves = async () => {
+      const response = await platform.viaCaddy(host, buckets, secretKey)
+      if (response.status !== 200) failed.push(response)
+      return response.status === 200 ? true : undefined
+    }
+    t.ok(await until(serves, 60), `Caddy on ${host.id} serves`)
+    t.comment(`${failed.length} failed before, the first with ${JSON.stringify(failed[0])}`)
+  }
 
   await lost.start()
   await until(async () => {
