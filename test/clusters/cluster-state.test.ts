@@ -34,13 +34,16 @@ t.test('A complete cluster has a quorum, and all replicas follow the primary', a
   })
 })
 
-t.test('A member that does not exist any more is no replica, although Patroni still reports it', async (t) => {
-  const state = read(primary, { ...synchronous, name: 'postgres-2-a' }, { ...other, name: 'postgres-3-b' })
-  t.same(state.candidates, ['postgres-2', 'postgres-3'])
-  const present = withoutFormer(state, (identity) => identity !== 'postgres-2-a')
-  t.same(present.candidates, ['postgres-3'])
-  t.same(present.notReplicating, ['postgres-2'])
-})
+t.test(
+  'A member that does not exist any more does not count as a replica, although Patroni still reports it',
+  async (t) => {
+    const state = read(primary, { ...synchronous, name: 'postgres-2-a' }, { ...other, name: 'postgres-3-b' })
+    t.same(state.candidates, ['postgres-2', 'postgres-3'])
+    const present = withoutFormer(state, (identity) => identity !== 'postgres-2-a')
+    t.same(present.candidates, ['postgres-3'])
+    t.same(present.notReplicating, ['postgres-2'])
+  },
+)
 
 t.test('Members have all data only if each of them follows the primary, whichever former ones do', async (t) => {
   const identities = ['postgres-1-a', 'postgres-2-b', 'postgres-3-c']

@@ -73,7 +73,7 @@ t.test('A move is recorded with its operation at once, and has ended when that h
   await end()
 })
 
-t.test('A service that has got another host is no success', async (t) => {
+t.test('A service that has got another host does not count as moved', async (t) => {
   const { tenantId, read, end } = await rebalanceOf()
   await beginMove(await read())
   await plane.sql("update placements set host_id = 'b' where tenant_id = $1 and service = $2", [tenantId, service])

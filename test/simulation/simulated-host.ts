@@ -21,7 +21,7 @@ export interface SimulatedHostOptions extends EventOptions {
   installation: string
   /** Runs a command in a container. @throws EngineError */
   run: (container: Container, command: readonly string[], input: string, actor: Actor) => CommandResult
-  /** Whether this host is one of the managers of a swarm with a leader, which create and remove its networks; absent: there is no swarm. */
+  /** Whether this host is one of the managers of a swarm with a leader, which create and remove its networks; absent without a swarm. */
   isManager?: () => boolean
 }
 

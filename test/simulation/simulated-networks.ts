@@ -26,7 +26,7 @@ interface SimulatedNetworksOptions {
   caller: Pick<ControlPlane, 'clock'>
   request: HostRequest
   rejectForeign: RejectForeign
-  /** Whether the host is one of the managers of a swarm with a leader; absent: there is no swarm. */
+  /** Whether the host is one of the managers of a swarm with a leader; absent without a swarm. */
   isManager: (() => boolean) | undefined
 }
 

@@ -1,7 +1,7 @@
 // Plans the next change of a running cluster's services, one service at a time, so that the cluster serves all the while. Pure. It
 // is planned again from what was observed after each change, so that any interruption continues.
 import { type ObservedHost, reachablePart, serviceSteps, type Step, withoutReturned } from '../engines/index.ts'
-import { clusterMembers, clusterRouters, networkName, type Stack } from '../stacks/index.ts'
+import { clusterRouters, isClusterMember, networkName, type Stack } from '../stacks/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
 /** The next change of a cluster's services. */
@@ -59,7 +59,7 @@ export function planCluster(specified: Stack, { host: observed, state, readyRout
     held: new Set(running.filter((other) => other !== name)),
   })
 
-  const members = running.filter((name) => clusterMembers.some((member) => member === name))
+  const members = running.filter(isClusterMember)
   if (members.length > 0) return planMembers(members, stack, host, state, change)
   const [next = ''] = running
   const isRouter = clusterRouters.some((router) => router === next)

@@ -18,7 +18,7 @@ import type {
 } from './container-host.ts'
 import { guardedVolumes, planSteps, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
-import { EngineError } from './engine-error.ts'
+import { EngineError, isSilentHost } from './engine-error.ts'
 import type { Hosts } from './hosts.ts'
 import { memberName } from './member-name.ts'
 import { planRepair } from './repair-plan.ts'
@@ -383,7 +383,7 @@ type OnHost = Pick<ObservedContainer, 'name' | 'host'>
 /** Notes that a host does not respond. Other errors are thrown. */
 function unlessSilent(host: string | undefined, silent: Set<string>): (error: unknown) => void {
   return (error) => {
-    if (host === undefined || !(error instanceof EngineError) || error.code !== 'HOST_UNREACHABLE') throw error
+    if (host === undefined || !isSilentHost(error)) throw error
     silent.add(host)
   }
 }

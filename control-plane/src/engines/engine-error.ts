@@ -27,6 +27,11 @@ export function isUnreachable(error: unknown): boolean {
   return error instanceof EngineError && error.code === 'ENGINE_UNREACHABLE'
 }
 
+/** Whether an error shows that only one of several hosts did not respond. */
+export function isSilentHost(error: unknown): boolean {
+  return error instanceof EngineError && error.code === 'HOST_UNREACHABLE'
+}
+
 /** An error of a call of an engine. Code and message are public: operators read them in conditions and errors. */
 export class EngineError extends Error {
   readonly code: EngineErrorCode

@@ -1,6 +1,6 @@
 // Plans which services of clusters move between the hosts of a region, and which switchovers spread the primaries over them. Pure.
 import { kindOf, type Reserved } from '../placement/index.ts'
-import { clusterMembers, type Placement } from '../stacks/index.ts'
+import { isClusterMember, type Placement } from '../stacks/index.ts'
 
 /** A host that receives services. */
 export interface HostLoad {
@@ -197,7 +197,7 @@ function planSwitchovers(
         const to = hostOf(cluster, targetService)
         if (to === undefined || !primaries.has(to) || moved.has(keyOf({ tenantId, service: targetService }))) return []
         const gain = (primaries.get(from) ?? 0) - (primaries.get(to) ?? 0)
-        return gain < 2 || !isMember(targetService)
+        return gain < 2 || !isClusterMember(targetService)
           ? []
           : [{ cluster, gain, step: { tenantId, from, to, service: primary, targetService } }]
       })
@@ -212,10 +212,6 @@ function planSwitchovers(
     add(best.step.to, 1)
   }
   return { switchovers, primaries }
-}
-
-function isMember(service: string): boolean {
-  return clusterMembers.some((member) => member === service)
 }
 
 function keyOf({ tenantId, service }: Pick<PlannedServiceMove, 'tenantId' | 'service'>): string {

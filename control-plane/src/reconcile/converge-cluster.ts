@@ -18,7 +18,7 @@ import {
   returnedContainers,
 } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
-import { clusterMembers, memberIdentity, type Stack } from '../stacks/index.ts'
+import { clusterMembers, isClusterMember, memberIdentity, type Stack } from '../stacks/index.ts'
 import { changeWhileValid, decideNow, type Edge } from './change-while-valid.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { Region } from './region.ts'
@@ -53,6 +53,13 @@ export async function convergeCluster(
     return true
   }
   const now = () => clock.now().getTime()
+  /** Makes another member the primary. @returns why Patroni did not do it; undefined if it did */
+  const switchOver = async (from: string, to: string): Promise<string | undefined> => {
+    await edge('before')
+    const reason = await region.switchOver(stack.id, from, to, signal)
+    await edge('after')
+    return reason === undefined ? undefined : `Patroni did not make ${to} the primary: ${reason}`
+  }
   const begin = now()
   let changes = 0
   let lastChange = begin
@@ -76,10 +83,8 @@ export async function convergeCluster(
         if (await changeWhileValid(decided, change, make)) return true
         continue
       }
-      await edge('before')
-      const reason = await region.switchOver(stack.id, state.primary, to, signal)
-      await edge('after')
-      if (reason !== undefined) throw new EngineError('UNHEALTHY', `Patroni did not make ${to} the primary: ${reason}`)
+      const failure = await switchOver(state.primary, to)
+      if (failure !== undefined) throw new EngineError('UNHEALTHY', failure)
       return false
     }
     if (changes > 0 && now() - begin >= runMilliseconds) return false
@@ -98,12 +103,7 @@ export async function convergeCluster(
       const make = (checked: Edge) => engine.converge(stack, signal, checked, step.held)
       if (!(await changeWhileValid(decided, { decide, mayEnd, now, edge }, make))) continue
     } else if (step.do === 'wait') obstacle = step.message
-    else {
-      await edge('before')
-      const reason = await region.switchOver(stack.id, step.from, step.to, signal)
-      if (reason !== undefined) obstacle = `Patroni did not make ${step.to} the primary: ${reason}`
-      await edge('after')
-    }
+    else obstacle = await switchOver(step.from, step.to)
     if (obstacle === undefined) {
       changes++
       lastChange = now()
@@ -133,9 +133,7 @@ function endable(
 
 /** Returns the names for Patroni of the members on their present hosts. */
 function identitiesOf({ services }: Stack): string[] {
-  return services
-    .filter(({ name }) => clusterMembers.some((member) => member === name))
-    .map(({ name, host }) => memberIdentity(name, host))
+  return services.filter(({ name }) => isClusterMember(name)).map(({ name, host }) => memberIdentity(name, host))
 }
 
 /** Returns whether a member of a name for Patroni runs, or is on a host that does not respond. */

@@ -1,5 +1,5 @@
 // The hosts of a region with several: which of its parts can be reached, and how much memory is free.
-import { type Engine, EngineError, type HostInfo } from '../engines/index.ts'
+import { type Engine, type HostInfo, isSilentHost } from '../engines/index.ts'
 import type { HostCapacity } from '../placement/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import { hostsOf, type Service } from '../stacks/index.ts'
@@ -13,7 +13,7 @@ export function regionHosts({ docker, hostByUrl }: RegionConfig, engine: Engine 
     try {
       return await engine?.info(signal, id)
     } catch (error) {
-      if (error instanceof EngineError && error.code === 'HOST_UNREACHABLE') return undefined
+      if (isSilentHost(error)) return undefined
       throw error
     }
   }

@@ -1,5 +1,5 @@
 // Removes a deleted tenant: ends its route, retains its data for a while, then removes everything of it.
-import { EngineError } from '../engines/index.ts'
+import { isSilentHost } from '../engines/index.ts'
 import { convergeServices } from './converge-services.ts'
 import { observeMilliseconds } from './observe-tenant.ts'
 import { recordRetained } from './record-outcome.ts'
@@ -91,7 +91,7 @@ async function purgeServices(snapshot: Snapshot, run: Reconciliation, signal: Ab
 
 /** Whether all that may remain of a tenant is on hosts that are lost. The sweeper of orphans removes it when one returns. */
 async function isOnLostHosts(error: unknown, snapshot: Snapshot, { store, region }: Reconciliation): Promise<boolean> {
-  if (!(error instanceof EngineError) || error.code !== 'HOST_UNREACHABLE') return false
+  if (!isSilentHost(error)) return false
   const states = await store.placements.states(snapshot.regionId)
   const own = new Set(Object.values(snapshot.placement))
   const down = (region.engine?.hostIds ?? []).filter((id) => region.engine?.isDown(id) === true)

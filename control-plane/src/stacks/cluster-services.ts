@@ -16,6 +16,11 @@ export const routerHealthPort = 8009
 /** Names of the services of the members of Postgres in a cluster, which are their host names on the cluster's network. */
 export const clusterMembers = ['postgres-1', 'postgres-2', 'postgres-3'] as const
 
+/** Whether a service is a member of a cluster. */
+export function isClusterMember(service: string): boolean {
+  return clusterMembers.some((member) => member === service)
+}
+
 /** Names of the services of the routers to the primary. */
 export const clusterRouters = ['router-1', 'router-2'] as const
 

@@ -4,6 +4,7 @@ export {
   clusterMembers,
   clusterRouters,
   clusterServices,
+  isClusterMember,
   memberIdentity,
   routerHealthPort,
 } from './cluster-services.ts'

@@ -205,15 +205,21 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
       loop()
     })
 
+  /** Returns the names that the member in a container may have had. A removed container is on no host any more. */
+  const identitiesOf = ({ labels }: Container) => machines.all.map(({ id }) => `${labels?.service ?? ''}-${id}`)
+
   /** Returns the member in a container. */
   const memberIn = (container: Container): Member | undefined => {
     const host = machines.hostOf(container)
     return host && memberAt({ host, container })
   }
 
-  const switchOver = (keys: Keys, { leader, candidate }: { leader: string; candidate: string }): string | undefined => {
-    const primary = [...clusters].find(([, one]) => one === keys)?.[0]
-    const [from, to] = [leader, candidate].map((id) => membersOf(primary ?? '').find(({ identity }) => identity === id))
+  const switchOver = (
+    stack: string,
+    keys: Keys,
+    { leader, candidate }: { leader: string; candidate: string },
+  ): string | undefined => {
+    const [from, to] = [leader, candidate].map((id) => membersOf(stack).find(({ identity }) => identity === id))
     if (from === undefined || leaderOf(keys) !== leader) return 'leader name does not match'
     if (to === undefined || !confirming(keys, from).some(({ identity }) => identity === candidate))
       return 'candidate name does not match with sync_standby'
@@ -232,7 +238,6 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
     hasQuorum,
     primaryOf,
     memberIn,
-    dataOf,
     /** Whether a member has all commits of the primary and confirms further ones. */
     isConfirming(member: Member): boolean {
       const [keys, primary] = [clusters.get(member.stack), primaryOf(member.stack)]
@@ -245,20 +250,14 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
 
     /** Whether the member in a container, which has just ended, has confirmed commits until then. */
     hasConfirmed(container: Container): boolean {
-      const { stack = '', service } = container.labels ?? {}
-      const keys = clusters.get(stack)
-      return machines.all.some(({ id }) => {
-        const identity = `${service ?? ''}-${id}`
-        return keys?.sync.has(identity) === true && isStreaming(keys, identity)
-      })
+      const keys = clusters.get(container.labels?.stack ?? '')
+      return keys !== undefined && identitiesOf(container).some((one) => keys.sync.has(one) && isStreaming(keys, one))
     },
 
     /** Whether the member in a container, which has just ended, was the primary until then. */
     hasLed(container: Container): boolean {
-      const { stack = '', service } = container.labels ?? {}
-      const keys = clusters.get(stack)
-      const isOf = (identity: string | undefined) =>
-        machines.all.some(({ id }) => identity === `${service ?? ''}-${id}`)
+      const keys = clusters.get(container.labels?.stack ?? '')
+      const isOf = (identity = '') => identitiesOf(container).includes(identity)
       return keys !== undefined && isOf(keys.lastLeader) && (keys.leader === undefined || isOf(leaderOf(keys)))
     },
 
@@ -294,7 +293,7 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
     switchOver: (member: Member, request: { leader: string; candidate: string }): string | undefined => {
       const keys = clusters.get(member.stack)
       if (keys === undefined || !reachesEtcd(member, member.stack)) return 'etcd does not respond'
-      return switchOver(keys, request)
+      return switchOver(member.stack, keys, request)
     },
 
     /** Lets a member copy its data again. @returns why not; undefined if it does */

@@ -2,6 +2,7 @@
 // decides where. Only the networks belong to the swarm, whose managers create and remove them.
 import {
   EngineError,
+  isSilentHost,
   type ContainerHost,
   type HostEvent,
   type HostImage,
@@ -48,7 +49,7 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
         try {
           found.set(id, await read(host))
         } catch (error) {
-          if (!isSilent(error)) throw error
+          if (!isSilentHost(error)) throw error
           down.push(id)
         }
       }),
@@ -66,12 +67,12 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
         await work(host)
         return
       } catch (error) {
-        if (!(error instanceof EngineError && error.code === 'NOT_A_MANAGER') && !isSilent(error)) throw error
+        if (!(error instanceof EngineError && error.code === 'NOT_A_MANAGER') && !isSilentHost(error)) throw error
         failure = error
       }
     }
     // The failure of one host means that the work on others is done.
-    throw isSilent(failure)
+    throw isSilentHost(failure)
       ? new EngineError('ENGINE_UNREACHABLE', 'No manager of the swarm responds.', { cause: failure })
       : failure
   }
@@ -129,7 +130,7 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
       await Promise.all(
         up.map((link) =>
           disconnect(link).catch((error: unknown) => {
-            if (!isSilent(error)) throw error
+            if (!isSilentHost(error)) throw error
           }),
         ),
       )
@@ -158,9 +159,4 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
       )
     },
   }
-}
-
-/** Whether only this host did not respond. */
-function isSilent(error: unknown): boolean {
-  return error instanceof EngineError && error.code === 'HOST_UNREACHABLE'
 }
