@@ -9,6 +9,7 @@ import { stoppedClock } from '#test/support/control-plane/clock.ts'
 
 const own = { id: 'region-north-01234567', isolation: 'cluster-per-tenant' } as const
 const stack: Stack = { id: own.id, state: 'running', networks: [], volumes: [], services: [] }
+const none: ReadonlySet<string> = new Set()
 const nothing: ObservedHost = { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }
 const withMember: ObservedHost = {
   ...nothing,
@@ -33,7 +34,7 @@ function startConvergence(ownCluster: typeof own | null = own) {
       openCluster: async ({ id }) => void calls.push(`open ${id}`),
       cluster: () => Promise.resolve(undefined),
       readyRouters: () => Promise.resolve(new Set<string>()),
-      switchOver: () => Promise.resolve(undefined),
+      switchOver: async (id, from, to) => void calls.push(`switch ${id} from ${from} to ${to}`),
       copyAgain: async (id, name) => void calls.push(`copy ${id} ${name}`),
     },
     engine: {
@@ -95,20 +96,20 @@ t.test('A cluster that exists is repaired without etcd', async (t) => {
 t.test('A single Postgres is converged with the other services', async (t) => {
   const { calls, convergence, signal } = startConvergence(null)
   await convergence.converge(stack, nothing, false, signal)
-  await convergence.check(signal)
+  await convergence.check(stack, none, signal)
   t.same(calls, ['converge without '])
 })
 
 t.test('A cluster without a primary, or without a replica that confirms, is reported', async (t) => {
   const { reported, convergence, signal } = startConvergence()
-  await convergence.check(signal)
+  await convergence.check(stack, none, signal)
   reported.members = whole.slice(0, 1)
-  await t.rejects(convergence.check(signal), {
+  await t.rejects(convergence.check(stack, none, signal), {
     code: 'UNHEALTHY',
     message: 'No replica confirms the commits of postgres-1.',
   })
   reported.members = whole.slice(1)
-  await t.rejects(convergence.check(signal), { code: 'UNHEALTHY', message: 'The cluster has no primary.' })
+  await t.rejects(convergence.check(stack, none, signal), { code: 'UNHEALTHY', message: 'The cluster has no primary.' })
 })
 
 t.test('A replica that does not come closer to the primary for a while copies its data again', async (t) => {
@@ -116,15 +117,29 @@ t.test('A replica that does not come closer to the primary for a while copies it
   const behind = (lag: number) =>
     (reported.members = [...whole.slice(0, 2), member('postgres-3-c', 'replica', 'running', lag)])
   behind(900)
-  await convergence.check(signal)
+  await convergence.check(stack, none, signal)
   clock.pass(20)
-  await convergence.check(signal)
+  await convergence.check(stack, none, signal)
   t.same(calls, [], 'not at once')
   clock.pass(30)
   behind(800)
-  await convergence.check(signal)
+  await convergence.check(stack, none, signal)
   t.same(calls, [], 'not while it comes closer')
   clock.pass(50)
-  await convergence.check(signal)
+  await convergence.check(stack, none, signal)
   t.same(calls, [`copy ${own.id} postgres-3`])
+})
+
+t.test('The primary leaves a host that is emptied, for one that is not', async (t) => {
+  const { calls, reported, convergence, signal } = startConvergence()
+  const members = clusterMembers.map((name, at) => ({ name, host: 'abc'[at] }) as unknown as Stack['services'][number])
+  const placed = { ...stack, services: members }
+  await convergence.check(placed, new Set(['b']), signal)
+  await convergence.check(placed, new Set(['a', 'b', 'c']), signal)
+  t.same(calls, [], 'not without need, and not to another such host')
+  await convergence.check(placed, new Set(['a', 'b']), signal)
+  t.same(calls, [`switch ${own.id} from postgres-1 to postgres-3`])
+  reported.members = [...whole.slice(0, 2), member('postgres-3-c', 'replica', 'running', 900)]
+  await convergence.check(placed, new Set(['a', 'b']), signal)
+  t.equal(calls.length, 1, 'not to a member that could lose a commit')
 })

@@ -39,14 +39,31 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   const isEmpty = async (host: LabHost) => (await platform.containersOf(host, id)).length === 0
   const untilEmpty = (host: LabHost) => until(async () => ((await isEmpty(host)) ? true : undefined), 240)
 
-  const { host: drained } = await platform.primaryOf(id)
+  /** Makes the member of the tenant's cluster on a host its primary. */
+  const gatherOn = async (host: LabHost) => {
+    const here = await platform.containersOf(host, id)
+    const member = clusterMembers.find((name) => here.some((container) => container.includes(`-${name}-`))) ?? ''
+    if ((await platform.primaryOf(id)).member !== member)
+      t.match(await platform.call('POST', `/v1/tenants/${id}/switchover`, { to: member }), { status: 202 })
+    await until(async () => ((await platform.primaryOf(id)).member === member ? true : undefined), 60)
+    await Promise.all([platform.untilComplete(id), platform.untilComplete(platform.sharedCluster)])
+    return member
+  }
+
+  const { host: drained } = await platform.primaryOf(platform.sharedCluster)
+  await gatherOn(drained)
   const draining = performance.now()
-  writer.takeMaxPause()
+  for (const one of [writer, sharing.writer]) one.takeMaxPause()
   t.match(await use(drained, 'drain'), { status: 200, body: { use: 'draining' } })
   await untilEmpty(drained)
   await platform.untilComplete(id)
   const held = writer.takeMaxPause()
   t.comment(`${drained.id} with the primary was empty after ${seconds(draining)} s, with a pause of ${held} ms`)
+  await until(async () => {
+    const { host } = await platform.primaryOf(platform.sharedCluster)
+    return host.id === drained.id ? undefined : true
+  }, 180)
+  t.comment(`the primary of the shared cluster left it, with a pause of ${sharing.writer.takeMaxPause()} ms`)
   t.match(await use(drained, 'activate'), { status: 200, body: { use: 'active' } })
 
   await until(async () => ((await isEmpty(drained)) ? undefined : true), 240)
@@ -54,12 +71,7 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   t.pass('a member returns to the host without one')
 
   const { member: sharedPrimary, host: lostHost } = await platform.primaryOf(platform.sharedCluster)
-  const onLostHost = await platform.containersOf(lostHost, id)
-  const primary = clusterMembers.find((member) => onLostHost.some((name) => name.includes(`-${member}-`))) ?? ''
-  if ((await platform.primaryOf(id)).member !== primary)
-    t.match(await platform.call('POST', `/v1/tenants/${id}/switchover`, { to: primary }), { status: 202 })
-  await until(async () => ((await platform.primaryOf(id)).member === primary ? true : undefined), 60)
-  await Promise.all([platform.untilComplete(id), platform.untilComplete(platform.sharedCluster)])
+  const primary = await gatherOn(lostHost)
   const writers = [writer, sharing.writer]
   const counts = writers.map((one) => {
     one.takeMaxPause()

@@ -47,6 +47,21 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
     if (member !== undefined && ownCluster !== undefined) await region.copyAgain(ownCluster.id, member, signal)
   }
 
+  /** Makes another member the primary if its host is avoided. What fails is tried again at the next check. */
+  const leaveHost = async (
+    { id, services }: Stack,
+    avoided: ReadonlySet<string>,
+    { primary, candidates }: ClusterState,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    const isAvoided = (member: string) => avoided.has(services.find(({ name }) => name === member)?.host ?? '')
+    const to = candidates.find((member) => !isAvoided(member))
+    if (primary === undefined || to === undefined || !isAvoided(primary)) return
+    await edge('before')
+    await region.switchOver(id, primary, to, signal)
+    await edge('after')
+  }
+
   /**
    * Checks that each member of etcd has a volume. One that is created after etcd holds the state of clusters would count as lost.
    * @throws EngineError UNHEALTHY
@@ -110,8 +125,13 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
       await awaitQuorum(read, quorumMilliseconds, clock, bounded)
     },
 
-    /** Checks that the shared cluster accepts writes, and repairs a member that does not follow. @throws EngineError UNHEALTHY */
-    async check(signal: AbortSignal): Promise<void> {
+    /**
+     * Checks that the shared cluster accepts writes, repairs a member that does not follow, and moves the primary to another host if its
+     * own is emptied.
+     * @param avoided IDs of the hosts that receive no services
+     * @throws EngineError UNHEALTHY
+     */
+    async check(stack: Stack, avoided: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
       if (ownCluster === undefined) return
       const bounded = AbortSignal.any([signal, clock.timeout(readMilliseconds)])
       let state: ClusterState
@@ -124,6 +144,7 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
         throw error
       }
       await repairMember(state, signal)
+      await leaveHost(stack, avoided, state, signal)
     },
   }
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { hasFormer, planSteps, reachablePart, type ObservedHost, type Engine, EngineError } from '../engines/index.ts'
+import type { HostState } from '../placement/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
 import { createRegionConvergence } from './converge-region.ts'
 import { isClusterComplete } from './observe-cluster.ts'
@@ -87,7 +88,10 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     const present = withoutVolumes(stack, lost)
     const differs = planSteps(present, own).length > 0
     if (differs) await convergence.converge(present, own, homes, signal)
-    else await convergence.check(signal)
+    else {
+      const states = region.spansHosts ? await store.placements.states(region.config.id) : new Map<string, HostState>()
+      await convergence.check(present, new Set(states.keys()), signal)
+    }
     if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
     return differs
   }
