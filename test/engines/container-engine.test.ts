@@ -25,6 +25,7 @@ function container(
     health: 'healthy',
     exitCode: 0,
     startedAt: `2026-01-01T00:00:0${second}Z`,
+    createdAt: `2026-01-01T00:00:0${second}Z`,
     restarts: 0,
     outOfMemory: false,
     imageId: 'sha256:1',

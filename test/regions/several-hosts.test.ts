@@ -8,7 +8,7 @@ import { readRegions } from '#control-plane/regions/region-config.ts'
 import { chooseIsolation } from '#control-plane/tenants/choose-isolation.ts'
 import { gatewayContainersOf, regionStack, type RegionStackInput } from '#control-plane/stacks/region-stack.ts'
 import { stackFor } from '#control-plane/stacks/stack-for.ts'
-import { placed } from '#control-plane/stacks/placed.ts'
+import { placed, type Placement } from '#control-plane/stacks/placed.ts'
 import { clusterInput, surroundings } from '../engines/several-hosts.ts'
 
 const secretFile = join(await mkdtemp(join(tmpdir(), 'tenantry-hosts-')), 'secret')
@@ -248,5 +248,15 @@ t.test('A stack is put on hosts with all its volumes, or not at all', (t) => {
   const on = placed(stack, { postgres: 'b', runtime: 'b' })
   t.ok([...on.services, ...on.volumes].every(({ host }) => host === 'b'))
   t.throws(() => placed(stack, { postgres: 'b' }), RangeError)
+  const aliases = (placement: Placement) =>
+    stackFor({ ...clusterInput, isolation: 'database-per-tenant', placement }, surroundings).services.map(
+      ({ networks }) => networks[0]?.aliases,
+    )
+  const { id } = clusterInput
+  t.same(
+    aliases({ postgres: 'b', runtime: 'b' }),
+    [[`${id}-postgres-b`], [`${id}-runtime-b`]],
+    'those of a former host differ',
+  )
   t.end()
 })

@@ -31,6 +31,7 @@ export interface Container {
   health: ObservedContainer['health']
   exitCode: number
   startedAt: string | undefined
+  createdAt: string
   restarts: number
   resources: ContainerSpec['resources']
   /** Connections to networks, by the network's name. */
@@ -98,6 +99,7 @@ export function madeContainer(
   id: string,
   spec: Omit<ContainerSpec, 'labels'> & { labels: MaybeLabels },
   network: Network | undefined,
+  createdAt: string,
 ): Container {
   const [first] = spec.networks
   return {
@@ -109,6 +111,7 @@ export function madeContainer(
     health: 'none',
     exitCode: 0,
     startedAt: undefined,
+    createdAt,
     restarts: 0,
     resources: { ...spec.resources },
     restartPolicy,

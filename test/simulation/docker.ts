@@ -4,7 +4,7 @@ import type { ContainerSpec, NetworkSpec, VolumeSpec } from '#control-plane/engi
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { Resources } from '#control-plane/stacks/stack.ts'
 import type { Chance } from './chance.ts'
-import type { Actor } from './control-plane.ts'
+import { beginning, type Actor } from './control-plane.ts'
 import {
   madeContainer,
   overlap,
@@ -276,7 +276,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere, swar
       if (first !== undefined && network === undefined) throw rejected(what, 'NOT_FOUND', 'it does not exist')
       // Like the Docker Engine, create missing volumes, without labels.
       for (const { volume } of spec.volumes) if (!volumes.has(volume)) makeVolume(volume, undefined, engineItself)
-      const made = madeContainer(newId(), spec, network)
+      const made = madeContainer(newId(), spec, network, new Date(beginning + scheduler.now()).toISOString())
       containers.set(made.name, made)
       changed({ kind: 'container', what: 'created', object: made }, actor)
       return true

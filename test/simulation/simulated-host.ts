@@ -79,6 +79,7 @@ export function createSimulatedHost({
     health: found.health,
     exitCode: found.exitCode,
     startedAt: found.startedAt,
+    createdAt: found.createdAt,
     restarts: found.restarts,
     outOfMemory: false,
     imageId: found.spec.image,

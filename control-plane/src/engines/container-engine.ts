@@ -193,12 +193,15 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
     throw new EngineError('ENGINE_FAILED', `The services did not converge after ${maxPolls} rounds.`)
   }
 
-  /** Returns the containers of a service, the newest first. There are two while one is replaced. */
+  /**
+   * Returns the containers of a service, the newest first. There are two while one is replaced. One that a host starts again when it returns
+   * is older than the one that was created elsewhere meanwhile.
+   */
   const containersOf = async (stackId: string, service: string, signal: AbortSignal): Promise<ObservedContainer[]> => {
     const { containers } = await hosts.observe(owner(stackId), signal)
     return containers
       .filter(({ name, labels }) => labels.service === service && isContainerName(name, stackId, service))
-      .sort((a, b) => ((a.startedAt ?? '') < (b.startedAt ?? '') ? 1 : -1))
+      .sort((a, b) => Date.parse(b.createdAt) - Date.parse(a.createdAt))
   }
 
   const runningContainer = async (stackId: string, service: string, signal: AbortSignal) => {

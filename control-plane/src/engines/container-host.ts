@@ -46,6 +46,8 @@ export interface ObservedContainer {
   exitCode: number
   /** ISO 8601, UTC; undefined before the first start. */
   startedAt: string | undefined
+  /** Time of its creation, in ISO 8601. */
+  createdAt: string
   restarts: number
   outOfMemory: boolean
   /** Digest of the image: `sha256:…`. */

@@ -83,7 +83,8 @@ export function createPlacementStore(database: Database) {
     },
 
     /**
-     * Records the hosts of a tenant's services, before anything runs there.
+     * Records the hosts of a tenant's services, before anything runs there. The names of a single database's services contain its host, so
+     * that gateways and runtimes receive them again.
      * @returns the recorded hosts of all its services
      * @throws LeadershipLost
      */
@@ -103,7 +104,10 @@ export function createPlacementStore(database: Database) {
             select tenant.id, service, host, bytes
             from tenant, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as wanted (service text, host text, bytes bigint)
             where exists (select from leader)
-            on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes, host_id = excluded.host_id)
+            on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes, host_id = excluded.host_id),
+          published as (
+            insert into changes (kind, tenant_id, transaction_id)
+            select 'published', tenant.id, pg_current_xact_id()::text::bigint from tenant where exists (select from leader))
           select count(*)::int as leads from leader`,
       )
       return placementOf(await database.placement.findMany({ where: { tenantId } })).placement

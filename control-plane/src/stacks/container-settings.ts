@@ -127,7 +127,8 @@ export const DockerSettings = Type.Object(
 )
 export type DockerSettings = Static<typeof DockerSettings>
 
-const HostId = Type.String({ pattern: '^[a-z][a-z0-9-]{0,31}$' })
+/** A part of names in DNS, which have 63 characters at most. */
+const HostId = Type.String({ pattern: '^[a-z][a-z0-9-]{0,30}$' })
 
 const HostSettings = Type.Object(
   {

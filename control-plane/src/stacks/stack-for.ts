@@ -80,18 +80,19 @@ const clusterRuntimes = ['runtime-1', 'runtime-2'] as const
 /**
  * Returns a component's alias on the tenant's network. It contains the tenant's ID, because the gateway is on many
  * networks.
+ * @param host the host of a single database, in a region with several: after a restore on another one, nothing reaches what the former host
+ *   starts again when it returns
  */
-export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime'): string =>
-  `${tenantId}-${component}`
+export const componentAlias = (tenantId: string, component: 'postgres' | 'runtime', host?: string): string =>
+  `${tenantId}-${component}${host === undefined ? '' : `-${host}`}`
 
 /**
  * Returns the alias of the tenant's Postgres; of a cluster, that of the routers to the primary. They differ, because both run
  * during a move.
+ * @param host as for `componentAlias`
  */
-export const postgresAlias = (tenantId: string, isolation: Isolation): string =>
-  isolation === 'cluster-per-tenant' ? `${tenantId}-primary` : componentAlias(tenantId, 'postgres')
-
-const runtimeAlias = (tenantId: string, service: string) => `${tenantId}-${service}`
+export const postgresAlias = (tenantId: string, isolation: Isolation, host?: string): string =>
+  isolation === 'cluster-per-tenant' ? `${tenantId}-primary` : componentAlias(tenantId, 'postgres', host)
 
 /** Names of services, of which there is at least one. */
 type ServiceNames = readonly [string, ...string[]]
@@ -130,13 +131,15 @@ export function databaseVolumes(isolation: OwnIsolation): string[] {
   return componentServices(isolation).postgres.flatMap((service) => volumes[service] ?? [])
 }
 
-/** Returns the names of a tenant's own runtimes on its network. */
-export function runtimeAliases(tenantId: string, isolation: Isolation): string[] {
-  return componentServices(isolation).runtime.map((name) => runtimeAlias(tenantId, name))
+/** Returns the names of a tenant's own runtimes on its network. @param host as for `componentAlias` */
+export function runtimeAliases(tenantId: string, isolation: Isolation, host?: string): string[] {
+  return isolation === 'cluster-per-tenant'
+    ? clusterRuntimes.map((name) => `${tenantId}-${name}`)
+    : [componentAlias(tenantId, 'runtime', host)]
 }
 
 function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stack {
-  const { id, resources, restarts, hasHome, isArchived } = tenant
+  const { id, resources, restarts, hasHome, isArchived, placement = {} } = tenant
   const { images, subnet } = allocated(tenant)
   const { gateways, areProcesses = false } = environment
   const address = (component: 'postgres' | 'runtime') =>
@@ -160,7 +163,11 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
     services: [
       postgresService({
         image: images.postgres,
-        network: { network: 'net', aliases: [componentAlias(id, 'postgres')], ...address('postgres') },
+        network: {
+          network: 'net',
+          aliases: [postgresAlias(id, tenant.isolation, placement['postgres'])],
+          ...address('postgres'),
+        },
         resources: resources.postgres,
         connections,
         reservedConnections,
@@ -170,6 +177,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
       }),
       runtimeService(tenant, environment, {
         name: 'runtime',
+        aliases: runtimeAliases(id, tenant.isolation, placement['runtime']),
         connections: runtimeConnections,
         ...address('runtime'),
         // Two processes cannot listen at one address.
@@ -185,9 +193,11 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
   const { gateways, cluster, docker } = environment
   if (cluster === undefined) throw new RangeError(`The region of the tenant ${id} has no clusters.`)
   const spansHosts = docker !== undefined && hostsOf(docker).length > 0
-  const runtime = (name: string) =>
+  const aliases = runtimeAliases(id, tenant.isolation)
+  const runtime = (name: string, at: number) =>
     runtimeService(tenant, environment, {
       name,
+      aliases: aliases.slice(at, at + 1),
       hasSharedStorage: spansHosts,
       // On several hosts, each has a volume of its own for what is temporary.
       ...(spansHosts ? { volume: name } : {}),
@@ -221,6 +231,8 @@ function allocated({ id, images, subnet }: StackInput) {
 
 interface RuntimeOptions {
   name: string
+  /** Its names on the tenant's network. */
+  aliases: readonly string[]
   /** Maximum number of its connections to Postgres. */
   connections: number
   /** Number of other runtimes that serve the tenant. */
@@ -247,9 +259,7 @@ function runtimeService(
     name,
     image: allocated(tenant).images.runtime,
     livePort: ports.runtime,
-    networks: [
-      { network: 'net', aliases: [runtimeAlias(tenant.id, name)], ...(address === undefined ? {} : { address }) },
-    ],
+    networks: [{ network: 'net', aliases: options.aliases, ...(address === undefined ? {} : { address }) }],
     resources: tenant.resources.runtime,
     environment: {
       TENANTRY_PORT: String(ports.runtime),

@@ -22,6 +22,7 @@ const withAll = {
   plan: true,
   sharedDatabase: true,
   spendingLimit: true,
+  placements: { where: { service: 'runtime' } },
   secrets: { orderBy: { createdAt: 'desc' } },
 } as const
 type Row = Prisma.TenantGetPayload<{ include: typeof withAll }>
@@ -46,7 +47,7 @@ export function createPublishedSource(
     const region = regions.find(({ id }) => id === row.regionId)
     if (region === undefined) return undefined
     const dedicated = row.isolation !== 'schema-per-tenant'
-    const own = ownAddresses(row.id, row.isolation as Isolation, region, subnets.get(row.id))
+    const own = ownAddresses(row, region, subnets.get(row.id))
     const postgres = dedicated ? own.postgres : hostAndPort(region.postgres_url)
     const route: Route = {
       tenant_id: row.id,
@@ -187,16 +188,19 @@ export function createPublishedSource(
 
 /** Returns the addresses of a tenant's own services: names on its network, or loopback addresses of its processes. */
 function ownAddresses(
-  tenantId: string,
-  isolation: Isolation,
+  { id, isolation: model, placements }: Pick<Row, 'id' | 'isolation' | 'placements'>,
   { processes }: RegionConfig,
   subnet: number | undefined,
 ): { runtimes: string[]; postgres?: string } {
-  if (processes === undefined)
+  if (processes === undefined) {
+    // A check constraint limits the column to the models.
+    const isolation = model as Isolation
+    const host = placements[0]?.hostId
     return {
-      runtimes: runtimeAliases(tenantId, isolation).map((alias) => `http://${alias}:${ports.runtime}`),
-      postgres: `${postgresAlias(tenantId, isolation)}:${ports.postgres}`,
+      runtimes: runtimeAliases(id, isolation, host).map((alias) => `http://${alias}:${ports.runtime}`),
+      postgres: `${postgresAlias(id, isolation, host)}:${ports.postgres}`,
     }
+  }
   // A new tenant has no addresses yet, and its route is not ready.
   if (subnet === undefined) return { runtimes: [] }
   const own = tenantSubnet(parseRange(processes.address_range), subnet)

@@ -91,6 +91,8 @@ export const ContainerRecord = Type.Object({
   /** Whether it should run, also after the next start of the installation. */
   isStarted: Type.Boolean(),
   startedAt: Type.Optional(Text),
+  /** Absent in records of earlier versions. */
+  createdAt: Type.Optional(Text),
   exitCode: Type.Integer(),
 })
 export type ContainerRecord = Static<typeof ContainerRecord>

@@ -152,6 +152,7 @@ export async function openProcessHost(options: ProcessHostOptions): Promise<Proc
       spec,
       user,
       isStarted: false,
+      createdAt: new Date().toISOString(),
       exitCode: 0,
     })
     const launch = launchOf(record)
@@ -190,6 +191,7 @@ export async function openProcessHost(options: ProcessHostOptions): Promise<Proc
     health,
     exitCode: state === 'exited' ? record.exitCode : 0,
     startedAt: record.startedAt,
+    createdAt: record.createdAt ?? record.startedAt ?? new Date(0).toISOString(),
     restarts,
     outOfMemory: false,
     imageId: programOf(record.spec.image)?.id ?? record.spec.image,

@@ -65,9 +65,10 @@ export function createHostsParts(options: HostsPartsOptions) {
       const isReached = routers.some((one) => isNear(runtime)(one) && programs.isReady(one.host, one.container))
       return { runtime, volume: isReached ? patroni.primaryOf(tenantId)?.volume : undefined }
     }
-    const alias = componentAlias(tenantId, 'postgres')
     const postgres = own
-      .filter(({ container }) => container.slots.get(network)?.aliases.includes(alias))
+      .filter(({ host, container }) =>
+        container.slots.get(network)?.aliases.includes(componentAlias(tenantId, 'postgres', host.id)),
+      )
       .find(isNear(runtime))
     return { runtime, volume: postgres?.host.docker.volumes.get(clusterOf(postgres.container) ?? '') }
   }

@@ -73,6 +73,7 @@ export function container(stack: Stack, service: Service): ObservedContainer {
     health: isRunning ? 'healthy' : 'none',
     exitCode: 0,
     startedAt: new Date().toISOString(),
+    createdAt: new Date().toISOString(),
     restarts: 0,
     outOfMemory: false,
     imageId: service.image,

@@ -38,6 +38,7 @@ export function observedContainer(
     health: isHealth(state.Health?.Status) ? state.Health.Status : 'none',
     exitCode: state.ExitCode,
     startedAt: startOf(state.StartedAt),
+    createdAt: found.Created,
     restarts: found.RestartCount,
     outOfMemory: state.OOMKilled,
     imageId: found.Image,
