@@ -46,6 +46,7 @@ import { createSeal, type Seal } from './platform/seal.ts'
 import { createQuotaWatchStore, createRequestLeases, leaseRoutes, measuredLeases, watchQuotas } from './quotas/index.ts'
 import {
   control,
+  createHostChoice,
   createReconcileStore,
   createRoomCheck,
   createRoomStore,
@@ -220,6 +221,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
         random,
         readHome: createHomeReader(homeReading).readNow,
         runtimeFiles,
+        hosts: createHostChoice({ regions, placements: reconcileStore.placements, failpoint: deps.failpoint }),
         measures: metrics,
       }),
       moveHomes({ ...jobDeps, ...homeDeps, ...stores, ...moveDeps }),

@@ -180,6 +180,12 @@ t.test('the API and the leader', async (t) => {
         ledger: createArchiveLedger(database, seal, () => new Date()),
       },
       regions: new Map(),
+      hosts: {
+        assign: () => Promise.resolve({}),
+        replace: () => Promise.resolve(undefined),
+        putBack: () => Promise.resolve(),
+        forJob: () => Promise.resolve(undefined),
+      },
       runtimeFiles: createRuntimeFiles('unused', fetch, systemClock),
       tenant: (id) => api.reconcileStore.snapshot(id),
       readHome: () => Promise.resolve(),

@@ -185,7 +185,7 @@ t.test('npm start with a database per tenant', { timeout: 420_000 }, async (t) =
 
   await t.test('What its processes cannot do is rejected, and it is paused meanwhile', async (t) => {
     await call(installation, 'PATCH', path, { pause_after_seconds: 10 })
-    const off = { status: 422, body: { code: 'BACKUPS_OFF', message: /requires a region on a Docker Engine/ } }
+    const off = { status: 422, body: { code: 'BACKUPS_OFF', message: /requires a region with containers/ } }
     t.match(await call(installation, 'POST', `${path}/backups`), off)
     t.match(await call(installation, 'PATCH', path, { backup_schedule: '5 3 * * *' }), off)
     t.match(await call(installation, 'PATCH', path, { archive_days: 3 }), off)

@@ -116,11 +116,13 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
       },
     },
   }
+  const backupTarget = { name: 'bucket', s3: { ...region.swarm.storage.s3, prefix: 'backups/' } }
   await Promise.all([
     file('internal-token', randomBytes(32).toString('base64url')),
     file('master-key', randomBytes(32).toString('base64')),
     file('regions.json', JSON.stringify([region])),
     file('s3-secret', s3.settings.secretAccessKey),
+    file('targets.json', JSON.stringify([backupTarget])),
     cp(lab.hosts[0].tlsDirectory, join(directory, 'tls'), { recursive: true }),
   ])
   // The containers' user is not the one of the test.
@@ -135,6 +137,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     TENANTRY_MASTER_KEY_FILE: '/etc/tenantry/master-key',
     TENANTRY_REGIONS_FILE: '/etc/tenantry/regions.json',
     TENANTRY_PLATFORM_KEY_FILE: '/var/lib/tenantry/platform-key',
+    TENANTRY_BACKUP_TARGETS_FILE: '/etc/tenantry/targets.json',
   }
   const start = (host: LabHost) =>
     host.docker(

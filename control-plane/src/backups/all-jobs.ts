@@ -14,7 +14,7 @@ import { runBackups, type BackupJobDeps } from './jobs.ts'
 import { createBackupLedger } from './store-ledger.ts'
 import { createProofLedger } from './store-proofs.ts'
 
-type Found = 'regions' | 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'migrations'
+type Found = 'regions' | 'hosts' | 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'migrations'
 
 /** The dependencies of the jobs, apart from the storage. */
 export interface AllJobsDeps extends Pick<BackupJobDeps, Found> {

@@ -3,6 +3,8 @@
 import { createHash } from 'node:crypto'
 import { extract, type Extract } from 'tar-stream'
 import { BackupError } from './backup-error.ts'
+import { linesOf } from './lines.ts'
+import type { BackupFiles } from './parts.ts'
 
 export interface BlobEntry {
   id: string
@@ -23,6 +25,11 @@ export function readIndexLine(line: string): BlobEntry {
   if (id === undefined || size === undefined || sha256 === undefined)
     throw new BackupError('DAMAGED', "The index of the backup's files has an unknown form.")
   return { id, size: Number(size), sha256 }
+}
+
+/** Yields the entries of a backup's index. @throws BackupError DAMAGED */
+export async function* wantedBlobs(files: Pick<BackupFiles, 'read'>): AsyncGenerator<BlobEntry, undefined> {
+  for await (const line of linesOf(files.read('index'))) yield readIndexLine(line)
 }
 
 /**

@@ -1,5 +1,6 @@
 // Stops the tenant's runtimes from removing blobs while a backup is made or a restored home is put in place. The calls are
 // made inside their containers, with the token that is there.
+import { EngineError, isSilentHost } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { BackupError } from './backup-error.ts'
 import type { FilesLocation } from './home-location.ts'
@@ -23,6 +24,7 @@ process.exit(response.ok ? 0 : 1)
 
 /**
  * Holds the collection of blobs while `work` runs, and aborts its signal when the hold is lost.
+ * @param mustHoldAll whether each runtime must respond; otherwise those are left out that do not run, or whose host does not respond
  * @throws BackupError FAILED
  */
 export async function whileHeld<T>(
@@ -31,6 +33,7 @@ export async function whileHeld<T>(
   clock: Clock,
   signal: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
+  mustHoldAll = true,
 ): Promise<T> {
   const lost = new AbortController()
   const call = async (method: 'PUT' | 'DELETE', signal: AbortSignal) => {
@@ -38,7 +41,12 @@ export async function whileHeld<T>(
     const { engine, stack, filesStack = stack, filesServices } = location
     const options = { signal: AbortSignal.any([signal, clock.timeout(callMilliseconds)]) }
     const results = await Promise.all(
-      filesServices.map((service) => engine.exec(filesStack, service, command, options)),
+      filesServices.map((service) =>
+        engine.exec(filesStack, service, command, options).catch((error: unknown) => {
+          if (mustHoldAll || !isAbsent(error)) throw error
+          return { code: 0 }
+        }),
+      ),
     )
     if (results.some(({ code }) => code !== 0))
       throw new BackupError('FAILED', "The tenant's runtime did not stop the removal of its files.")
@@ -55,4 +63,9 @@ export async function whileHeld<T>(
     // A hold that is not released expires.
     await call('DELETE', clock.timeout(callMilliseconds)).catch(() => undefined)
   }
+}
+
+/** Whether no container of the service runs on a host that responds. */
+function isAbsent(error: unknown): boolean {
+  return isSilentHost(error) || (error instanceof EngineError && error.code === 'NOT_FOUND')
 }

@@ -2,6 +2,7 @@
 import type { ExecResult, Engine } from '../engines/index.ts'
 import { loggedIn, type Login } from './login.ts'
 import type { RunStream } from './psql-session.ts'
+import type { RuntimeFiles } from './shared/runtime-files.ts'
 
 /** The services of a tenant's own that hold its files. */
 export interface FilesLocation {
@@ -12,6 +13,8 @@ export interface FilesLocation {
   filesStack?: string
   /** The services whose volume holds the blobs. Scripts run in the first one. */
   filesServices: readonly [string, ...string[]]
+  /** The blobs of services that have no volume in common: in a bucket, which others reach through runtimes; absent: on the volume. */
+  bucket?: RuntimeFiles
 }
 
 /** The services of a tenant's own that hold its home and its files. */
@@ -19,7 +22,7 @@ export interface HomeLocation extends FilesLocation {
   /** The service of its Postgres; of a cluster, the primary. */
   postgres: string
   database: string
-  /** The directory of the tenant's blobs, in that service. */
+  /** The directory of the tenant's blobs, in the service with their volume. */
   blobs: string
 }
 

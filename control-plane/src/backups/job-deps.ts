@@ -3,15 +3,16 @@ import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, type HomeMigration } from '../homes/index.ts'
-import type { Region, Snapshot } from '../reconcile/index.ts'
+import { hasCluster, type HostChoice, type Region, type Snapshot } from '../reconcile/index.ts'
 import { superuserOf } from '../regions/index.ts'
-import { componentServices } from '../stacks/index.ts'
+import { componentServices, onHost } from '../stacks/index.ts'
 import type { Archives } from './archive/open-archives.ts'
 import type { Job } from './backup.ts'
 import { BackupError, OperationSuperseded } from './backup-error.ts'
 import type { BackupLedger } from './store-ledger.ts'
 import type { BackupRecords } from './backup-record.ts'
 import { blobsOf, type HomeLocation } from './home-location.ts'
+import type { ScratchParts } from './scratch-stack.ts'
 import type { BackupTargets } from './target-set.ts'
 import type { RuntimeFiles } from './shared/runtime-files.ts'
 import type { SharedLocation } from './shared/shared-server.ts'
@@ -25,7 +26,9 @@ export interface JobDeps {
   records: BackupRecords
   /** The archives, from which a restore to a point in time makes its backup. */
   archives: Pick<Archives, 'files' | 'ledger'>
-  regions: ReadonlyMap<string, Pick<Region, 'config' | 'engine' | 'runtimeUrls' | EngineParts>>
+  regions: ReadonlyMap<string, Pick<Region, 'config' | 'engine' | 'runtimeUrls' | 'spansHosts' | EngineParts>>
+  /** Chooses hosts in regions with several. */
+  hosts: HostChoice
   /** Calls to shared runtimes about the files of one tenant. */
   runtimeFiles: (urls: readonly string[], tenantId: string) => RuntimeFiles
   /** Returns the tenant as it is now; undefined when there is none. */
@@ -95,7 +98,7 @@ export async function presentTenant({ tenant }: Pick<JobDeps, 'tenant'>, tenantI
  * @throws BackupError NO_ENGINE; EngineError
  */
 export async function ownLocation(
-  deps: Pick<JobDeps, 'regions'>,
+  deps: Pick<JobDeps, 'regions' | 'runtimeFiles'>,
   tenant: Snapshot,
   signal: AbortSignal,
 ): Promise<HomeLocation> {
@@ -107,7 +110,36 @@ export async function ownLocation(
     filesServices: componentServices(tenant.isolation).runtime,
     database: dedicatedDatabase,
     blobs: blobsOf(tenant.id),
+    ...bucketOf(deps, tenant),
   }
+}
+
+/**
+ * Returns the field `bucket` of a tenant's location. The runtimes of a cluster on several hosts store files in the region's bucket, where
+ * the runtimes that tenants share reach them, too.
+ */
+export function bucketOf(
+  { regions, runtimeFiles }: Pick<JobDeps, 'regions' | 'runtimeFiles'>,
+  tenant: Pick<Snapshot, 'id' | 'regionId' | 'isolation'>,
+): Pick<HomeLocation, 'bucket'> {
+  const region = regions.get(tenant.regionId)
+  if (region?.spansHosts !== true || !hasCluster(tenant)) return {}
+  const shared = { id: tenant.id, isolation: 'schema-per-tenant' } as const
+  return { bucket: runtimeFiles(region.runtimeUrls(shared), tenant.id) }
+}
+
+/**
+ * Returns the images of scratch services, and their host in a region with several.
+ * @throws BackupError NO_ENGINE; EngineError
+ */
+export async function scratchParts(
+  deps: Pick<JobDeps, 'regions' | 'hosts'>,
+  regionId: string,
+  signal: AbortSignal,
+): Promise<ScratchParts> {
+  const { images } = regionOf(deps, regionId)
+  const host = await deps.hosts.forJob(regionId, signal)
+  return { images: await images(signal), ...onHost({ host }) }
 }
 
 export function stepOf(

@@ -1,7 +1,7 @@
 // Loads a backup's home into a new location that no tenant uses yet, and compares every figure.
 import type { BackupFiles } from './parts.ts'
 import { structureTable, type HomeMigration } from '../homes/index.ts'
-import { compareBlobs, readIndexLine, type BlobEntry } from './blob-index.ts'
+import { compareBlobs, wantedBlobs, type BlobEntry } from './blob-index.ts'
 import { compareContent, compareObjects, factSettings, readContent, readObjects, type QueryRows } from './home-facts.ts'
 import {
   asLogin,
@@ -18,6 +18,8 @@ import type { Login } from './login.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
 import { adoptHome, migrateRestored, regrant } from './seal-home.ts'
+import { containerServer } from './shared/container-server.ts'
+import { agreeOnStore, writeFiles } from './shared/write-files.ts'
 import {
   emptySchemaSql,
   freshCountersSql,
@@ -50,7 +52,7 @@ interface LoadHome {
 export async function loadHome(options: LoadHome, signal: AbortSignal): Promise<void> {
   await options.step('database')
   await loadDatabase(options, signal)
-  await loadFiles(options, signal)
+  await loadFilesInto(options.newId ?? options.manifest.tenant_id, options, signal)
 }
 
 /**
@@ -127,12 +129,18 @@ sync --file-system "$1"
 type LoadFiles = Pick<LoadHome, 'files' | 'location' | 'step'>
 
 /**
- * Loads the files of a home.
+ * Loads the files of a home whose database is loaded.
+ * @param schema the home's
  * @throws BackupError MISMATCH, DAMAGED
  */
-export async function loadFiles(options: LoadFiles, signal: AbortSignal): Promise<void> {
-  const { step } = options
+export async function loadFilesInto(schema: string, options: LoadFiles, signal: AbortSignal): Promise<void> {
+  const { step, location } = options
   await step('files')
+  if (location.bucket !== undefined) {
+    await agreeOnStore(containerServer(location), schema, location.bucket, signal)
+    await writeFiles(options, location.bucket, signal)
+    return
+  }
   await loadBlobs(options, signal)
   await step('compare')
   await compareFiles(options, signal)
@@ -146,10 +154,6 @@ async function compareFiles({ files, location }: LoadFiles, signal: AbortSignal)
   const script = 'cd "$1"; find . -mindepth 2 -type f -print0 | LC_ALL=C sort -z | xargs -0 -r sha256sum'
   const sums = inFiles(location)(['bash', '-euo', 'pipefail', '-c', script, 'bash', location.blobs], { signal })
   await compareBlobs(wantedBlobs(files), foundBlobs(sums))
-}
-
-export async function* wantedBlobs(files: BackupFiles): AsyncGenerator<BlobEntry, undefined> {
-  for await (const line of linesOf(files.read('index'))) yield readIndexLine(line)
 }
 
 /** Yields blobs from the output of `sha256sum`. */

@@ -3,14 +3,15 @@
 // of Postgres, so that one of them always exists. An interrupted call can be repeated at any point.
 import { dedicatedDatabase, homeRoles, type ServicePasswords } from '../homes/index.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
-import { hasCluster, type Snapshot } from '../reconcile/index.ts'
+import { hasCluster, silentHosts, type Snapshot } from '../reconcile/index.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
+import { wantedBlobs } from './blob-index.ts'
 import { endOfNames, linkBlobs, removeBlobs } from './blob-scripts.ts'
 import { whileHeld } from './collection-hold.ts'
 import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomeLocation } from './home-location.ts'
 import { ownLocation, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
-import { loadHome, wantedBlobs, type Load } from './load-home.ts'
+import { loadDatabase, loadFilesInto, type Load } from './load-home.ts'
 import type { Login } from './login.ts'
 import { startAgain } from './lost-home.ts'
 import { openPsql } from './psql-session.ts'
@@ -27,52 +28,106 @@ function namesOf({ operationId }: Job) {
   return { fresh: `restore_${suffix}`, old: `replaced_${suffix}`, staging: `${runtimeData}/restoring-${suffix}` }
 }
 
+/** Where the home is, and the names of what replaces it. */
+interface Replacement extends ReturnType<typeof namesOf> {
+  own: HomeLocation
+}
+
+/**
+ * Replaces the home.
+ * @throws BackupError, EngineError, OperationSuperseded
+ */
 export async function replaceHome(
   job: Job,
-  tenant: Snapshot,
+  before: Snapshot,
   load: Load,
   deps: JobDeps,
   signal: AbortSignal,
 ): Promise<void> {
-  const { home } = regionOf(deps, tenant.regionId)
-  if (tenant.desired !== 'active' || (tenant.status !== 'ready' && tenant.status !== 'failed')) {
+  if (before.desired !== 'active' || (before.status !== 'ready' && before.status !== 'failed')) {
     throw new BackupError(
       'NOT_RUNNING',
-      `The tenant is ${tenant.status}. Only a ready or failed tenant can be restored.`,
+      `The tenant is ${before.status}. Only a ready or failed tenant can be restored.`,
     )
   }
-  const own = await ownLocation(deps, tenant, signal)
-  const { fresh, old, staging } = namesOf(job)
-  // A cluster that has lost all its members cannot begin again.
-  if (tenant.status === 'failed' && !hasCluster(tenant)) {
-    await load.step('services')
-    await startAgain(tenant, own, fresh, deps, signal)
-  }
-  const location: HomeLocation = { ...own, database: fresh, blobs: `${staging}/files` }
-  if (!(await databases(own, signal)).includes(old)) {
-    // The restored home is written with the newest password.
-    if (tenant.servicePasswordsDue) await home(tenant).setServicePasswords(tenant.id, servicePasswordsOf(tenant))
-    try {
-      await stage(tenant, location, staging, load, signal)
-      await load.step('replace')
-      // The usage of the old home is read before it is replaced. The runtime observes the functions that still run.
-      await deps.readHome(tenant.id, signal)
-      await whileHeld(own, tenant.id, deps.clock, signal, async (held) => {
-        await beginCounters(tenant, location, deps, held)
-        await swap(own, { fresh, old, staging }, held)
-      })
-    } catch (cause) {
-      await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) =>
-        deps.log.warn({ tenant: tenant.id, err: error }, 'The files of a failed restore could not be removed.'),
-      )
-      throw cause
+  const tenant = await onPresentHost(before, deps, signal)
+  const hasMoved = tenant !== before
+  const replacement = { own: await ownLocation(deps, tenant, signal), ...namesOf(job) }
+  try {
+    // A cluster that has lost all its members cannot begin again.
+    if ((tenant.status === 'failed' || hasMoved) && !hasCluster(tenant)) {
+      await load.step('services')
+      await startAgain(tenant, replacement.own, replacement.fresh, deps, signal)
     }
+    await fillAndSwap(tenant, replacement, load, deps, signal)
+  } catch (cause) {
+    if (hasMoved) await putBack(before, deps)
+    throw cause
   }
   await load.step('renew')
   await renewed(tenant.id, undefined, deps, signal)
   await load.step('clean up')
-  await removeOld(own, old, staging, load, signal)
+  await removeOld(replacement, load, signal)
   await deps.ledger.finish(job, deps.epoch)
+}
+
+/** Creates the new home, and exchanges it for the old one. */
+async function fillAndSwap(
+  tenant: Snapshot,
+  { own, fresh, old, staging }: Replacement,
+  load: Load,
+  deps: JobDeps,
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await databases(own, signal)).includes(old)) return
+  const { home } = regionOf(deps, tenant.regionId)
+  const location: HomeLocation = { ...own, database: fresh, blobs: `${staging}/files` }
+  // The restored home is written with the newest password.
+  if (tenant.servicePasswordsDue) await home(tenant).setServicePasswords(tenant.id, servicePasswordsOf(tenant))
+  try {
+    await stage(tenant, location, staging, load, signal)
+    const fill = (until: AbortSignal) => loadFilesInto(tenant.id, { ...load, location }, until)
+    if (own.bucket === undefined) await fill(signal)
+    await whileHeld(own, tenant.id, deps.clock, signal, async (held) => {
+      // No row refers to the files in the bucket yet.
+      if (own.bucket !== undefined) await fill(held)
+      await load.step('replace')
+      // The usage of the old home is read before it is replaced. The runtime observes the functions that still run.
+      await deps.readHome(tenant.id, held)
+      await beginCounters(tenant, location, deps, held)
+      await swap({ own, fresh, old, staging }, held)
+    })
+  } catch (cause) {
+    await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) =>
+      deps.log.warn({ tenant: tenant.id, err: error }, 'The files of a failed restore could not be removed.'),
+    )
+    throw cause
+  }
+}
+
+/** Lets the home return with its former host, because the new one was not filled. */
+async function putBack(before: Snapshot, deps: JobDeps): Promise<void> {
+  await deps.hosts
+    .putBack(before, deps.epoch, deps.clock.timeout(renewMilliseconds))
+    .catch((error: unknown) =>
+      deps.log.warn({ tenant: before.id, err: error }, 'The former host of a failed restore could not be recorded.'),
+    )
+}
+
+/**
+ * Returns the tenant on a host that responds: a single database whose host is lost gets another one. The former data appears again with
+ * that host, where nothing reaches it.
+ * @throws BackupError FAILED if a host that does not respond is not lost yet; EngineError REGION_FULL
+ */
+async function onPresentHost(tenant: Snapshot, deps: JobDeps, signal: AbortSignal): Promise<Snapshot> {
+  const [host] = hasCluster(tenant) ? [] : silentHosts(tenant, regionOf(deps, tenant.regionId))
+  if (host === undefined) return tenant
+  const moved = await deps.hosts.replace(tenant, deps.epoch, signal)
+  if (moved !== undefined) return moved
+  throw new BackupError(
+    'FAILED',
+    `The host "${host}" with the tenant's database does not respond, and is not lost yet. Mark it as lost, or restore into a new tenant.`,
+  )
 }
 
 /**
@@ -115,7 +170,8 @@ async function stage(
 ): Promise<void> {
   await unstage(location, location.database, staging, signal)
   await asSuperuser(location, server, `create database ${identifier(location.database)} template template0`, signal)
-  await loadHome({ ...load, location, login: ddlLogin(tenant), newId: undefined }, signal)
+  await load.step('database')
+  await loadDatabase({ ...load, location, login: ddlLogin(tenant), newId: undefined }, signal)
 }
 
 async function unstage(
@@ -131,18 +187,14 @@ async function unstage(
       `drop database if exists ${identifier(database)} with (force)`,
     signal,
   )
-  await filesScript(location, 'rm -rf "$1"', [directory], { signal })
+  if (location.bucket === undefined) await filesScript(location, 'rm -rf "$1"', [directory], { signal })
 }
 
 /**
  * Replaces the old home with the new one. The first statement ends the use of the old home; the last one commits the
  * new one.
  */
-async function swap(
-  own: HomeLocation,
-  { fresh, old, staging }: ReturnType<typeof namesOf>,
-  signal: AbortSignal,
-): Promise<void> {
+async function swap({ own, fresh, old, staging }: Replacement, signal: AbortSignal): Promise<void> {
   const home = identifier(dedicatedDatabase)
   await asSuperuser(
     own,
@@ -150,7 +202,7 @@ async function swap(
     `alter database ${home} with allow_connections false;\n${endSessionsSql(dedicatedDatabase, fresh)}`,
     signal,
   )
-  await filesScript(own, linkBlobs, [staging, own.blobs], { signal })
+  if (own.bucket === undefined) await filesScript(own, linkBlobs, [staging, own.blobs], { signal })
   await asSuperuser(
     own,
     server,
@@ -197,18 +249,14 @@ export async function renewed(
   throw new BackupError('FAILED', 'The data is restored, but the runtime does not use it yet.')
 }
 
-async function removeOld(
-  own: HomeLocation,
-  old: string,
-  staging: string,
-  { files }: Load,
-  signal: AbortSignal,
-): Promise<void> {
+async function removeOld({ own, old, staging }: Replacement, { files }: Load, signal: AbortSignal): Promise<void> {
   async function* names() {
     for await (const { id } of wantedBlobs(files)) yield Buffer.from(`${id}\n`)
     yield Buffer.from(`${endOfNames}\n`)
   }
-  await filesScript(own, removeBlobs, [staging, own.blobs], { input: names(), signal })
+  // A sweep of the runtimes removes what remains in a bucket.
+  const isOnVolume = own.bucket === undefined
+  if (isOnVolume) await filesScript(own, removeBlobs, [staging, own.blobs], { input: names(), signal })
   await asSuperuser(own, server, `drop database if exists ${identifier(old)} with (force)`, signal)
-  await filesScript(own, 'rm -rf "$1"', [staging], { signal })
+  if (isOnVolume) await filesScript(own, 'rm -rf "$1"', [staging], { signal })
 }

@@ -1,10 +1,10 @@
 // Runs one restore, into a new tenant or into the backup's own tenant.
 import { hasCluster, isDedicated, type Snapshot } from '../reconcile/index.ts'
-import { componentServices, serviceVolumes } from '../stacks/index.ts'
+import { componentServices, onHost, serviceVolumes } from '../stacks/index.ts'
 import { recoverBackup } from './archive/recover-backup.ts'
 import type { Job } from './backup.ts'
 import { BackupError } from './backup-error.ts'
-import { presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { bucketOf, presentTenant, regionOf, stepOf, type JobDeps } from './job-deps.ts'
 import { openGoodCopy } from './good-copy.ts'
 import { asSuperuser, inPostgres, type HomeLocation } from './home-location.ts'
 import { loadHome, type Load } from './load-home.ts'
@@ -54,8 +54,16 @@ async function fillNew(job: Job, tenant: Snapshot, load: Load, deps: JobDeps, si
   const { engine, images } = regionOf(deps, regionId)
   if (load.manifest.tenant_id === id) throw new BackupError('FAILED', 'The backup is of this tenant itself.')
   await load.step('services')
-  const volume = serviceVolumes(isolation)[componentServices(isolation).postgres[0]]
-  const parts = { images: await images(signal), ...(volume === undefined ? {} : { dataVolume: volume }) }
+  const [first] = componentServices(isolation).postgres
+  const volume = serviceVolumes(isolation)[first]
+  const { [first]: host } = await deps.hosts.assign(tenant, deps.epoch, signal)
+  const { bucket } = bucketOf(deps, tenant)
+  const parts = {
+    images: await images(signal),
+    ...onHost({ host }),
+    ...(volume === undefined ? {} : { dataVolume: volume }),
+    hasFiles: bucket === undefined,
+  }
   const location = await filledHome(tenant, parts, load, deps, signal)
   await load.step('handover')
   if (hasCluster(tenant)) await beginCluster(tenant, location, deps, signal)
@@ -73,13 +81,15 @@ async function filledHome(
   const { id, regionId } = tenant
   const { engine } = regionOf(deps, regionId)
   const { tenant_id: tenantId, database_format: format } = load.manifest
+  const bucket = bucketOf(deps, tenant)
   if (format !== undefined) {
-    const location = await makeScratchServer(engine, id, parts, id, signal)
+    const location = { ...(await makeScratchServer(engine, id, parts, id, signal)), ...bucket }
     await loadSharedBackup(tenant, location, load, deps, signal)
     return location
   }
-  const { location, login } = await makeScratchHome(engine, id, parts, { tenantId, homeId: id }, signal)
-  await loadHome({ ...load, location, login, newId: id }, signal)
+  const scratch = await makeScratchHome(engine, id, parts, { tenantId, homeId: id }, signal)
+  const location = { ...scratch.location, ...bucket }
+  await loadHome({ ...load, location, login: scratch.login, newId: id }, signal)
   return location
 }
 

@@ -11,13 +11,13 @@ import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { ControlError } from '../platform/errors.ts'
 import type { RegionConfig } from '../regions/index.ts'
-import type { WaitDeps } from '../tenants/index.ts'
+import type { RoomDeps, WaitDeps } from '../tenants/index.ts'
 
 /** The timeout of a read of the backup targets. */
 export const readMilliseconds = 20_000
 
 /** The dependencies of the routes of backups. */
-export interface BackupRoutesDeps extends ResponseDeps, WaitDeps {
+export interface BackupRoutesDeps extends ResponseDeps, WaitDeps, RoomDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   /** The stores of backups. `storage` is undefined when the installation stores no backups. */

@@ -17,6 +17,7 @@ import {
   chooseIsolation,
   newSecrets,
   requireBackups,
+  requireRoom,
   type Operation,
   type TenantWrite,
   KeysBody,
@@ -187,7 +188,7 @@ function regionOfBackup({ regions }: Pick<BackupRoutesDeps, 'regions'>, regionId
 
 /**
  * Returns the new tenant of a restore, with new secrets.
- * @throws ControlError MISSING_FIELD, UNKNOWN_PLAN, UNKNOWN_REGION, UNSUPPORTED_ISOLATION
+ * @throws ControlError MISSING_FIELD, UNKNOWN_PLAN, UNKNOWN_REGION, UNSUPPORTED_ISOLATION, REGION_FULL
  */
 export async function newTenant(
   deps: BackupRoutesDeps,
@@ -207,6 +208,7 @@ export async function newTenant(
   const chosenIsolation =
     isolation === undefined ? backup.isolation : chooseIsolation(isolation, backup.isolation, region)
   requireBackups({ isolation: chosenIsolation }, region, 'A restore')
+  await requireRoom(deps, region.id, { plan: chosen, isolation: chosenIsolation })
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,

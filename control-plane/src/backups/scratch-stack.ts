@@ -1,6 +1,6 @@
 // The services that a home is restored into before a tenant uses it: a Postgres and an idle process with the volume of
 // files, without a network. Pure.
-import { postgresService, type Service, type Stack } from '../stacks/index.ts'
+import { onHost, postgresService, type Service, type Stack } from '../stacks/index.ts'
 import { runtimeData } from './home-location.ts'
 
 const megabyte = 2 ** 20
@@ -15,13 +15,18 @@ export interface ScratchParts {
   images: { postgres: string; runtime: string }
   /** Name of the volume of the database; absent: `data`. */
   dataVolume?: string
+  /** The host, in a region with several. */
+  host?: string
+  /** Whether there is a volume of files; absent: there is one. */
+  hasFiles?: boolean
 }
 
 /**
  * Returns the scratch stack.
  * @param id a new tenant's, whose own services take over the volumes later, or one of `scratchId`
  */
-export function scratchStack(id: string, { images, dataVolume = 'data' }: ScratchParts): Stack {
+export function scratchStack(id: string, parts: ScratchParts): Stack {
+  const { images, dataVolume = 'data', hasFiles = true } = parts
   const postgres = postgresService({
     image: images.postgres,
     network: { network: '', aliases: [] },
@@ -48,15 +53,16 @@ export function scratchStack(id: string, { images, dataVolume = 'data' }: Scratc
     replace: 'stop-first',
     isAttached: false,
   }
+  const host = onHost(parts)
   return {
     id,
     state: 'running',
     networks: [],
     volumes: [
-      { name: dataVolume, mustExist: false, isGuarded: true },
-      { name: 'files', mustExist: false, isGuarded: false },
+      { name: dataVolume, mustExist: false, isGuarded: true, ...host },
+      ...(hasFiles ? [{ name: 'files', mustExist: false, isGuarded: false, ...host }] : []),
     ],
-    services: [{ ...postgres, networks: [] }, files],
+    services: [{ ...postgres, networks: [], ...host }, ...(hasFiles ? [{ ...files, ...host }] : [])],
   }
 }
 

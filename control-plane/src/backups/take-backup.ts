@@ -16,6 +16,8 @@ import { loggedIn, type Login } from './login.ts'
 import type { Manifest, Part } from './manifest.ts'
 import { openPsql } from './psql-session.ts'
 import { readerLogin } from './reader-login.ts'
+import type { StoredFile } from './shared/pack-files.ts'
+import { takeRuntimeFiles } from './shared/take-files.ts'
 import { createTextPipe } from './text-pipe.ts'
 
 const rowHash = 'hashtext'
@@ -35,7 +37,9 @@ export interface TakeBackup extends BackupInProgress {
  */
 export async function takeBackup(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
   const { location, tenant, clock } = options
-  return whileHeld(location, tenant.id, clock, signal, (held) => take(options, held))
+  // Each file is read, so that one which a runtime without a hold has removed is noticed.
+  const mustHoldAll = location.bucket === undefined
+  return whileHeld(location, tenant.id, clock, signal, (held) => take(options, held), mustHoldAll)
 }
 
 async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
@@ -74,13 +78,10 @@ async function take(options: TakeBackup, signal: AbortSignal): Promise<Taken> {
       sequences: settledSequences(facts.sequences, await readSequences(tenant.id, session.rows)),
     }
     await step('files')
-    const lists = [
-      await openBlobIds(location, reader, tenant.id, name, signal),
-      await openBlobIds(location, reader, tenant.id, name, signal),
-    ] as const
+    const takeFiles = await openFiles(options, reader, name, session.rows, signal)
     // Its locks would block changes of the tenant's tables while the files are archived.
     await session.close()
-    const { parts, blobs } = await takeBlobs(location, lists, options, signal)
+    const { parts, blobs } = await takeFiles()
     return await completeBackup(options, {
       row_hash: rowHash,
       taken_at: takenAt,
@@ -130,6 +131,46 @@ function dumpCommand(database: string, schema: string, snapshot: string): string
   ]
 }
 
+interface TakenFiles {
+  parts: Part[]
+  blobs: Manifest['blobs']
+}
+
+/**
+ * Reads which files the snapshot refers to.
+ * @param query queries of the session that has the snapshot
+ * @returns a function that archives them, also after the session has ended
+ */
+async function openFiles(
+  options: TakeBackup,
+  reader: Login,
+  snapshot: string,
+  query: QueryRows,
+  signal: AbortSignal,
+): Promise<() => Promise<TakenFiles>> {
+  const { location, tenant } = options
+  const { bucket } = location
+  if (bucket !== undefined) {
+    const stored = await query(
+      `select blob_id || ' ' || size from ${identifier(tenant.id)}.storage_objects order by blob_id`,
+    )
+    return () => takeRuntimeFiles(stored.map(storedFile), { ...options, runtime: bucket }, signal)
+  }
+  const lists = [
+    await openBlobIds(location, reader, tenant.id, snapshot, signal),
+    await openBlobIds(location, reader, tenant.id, snapshot, signal),
+  ] as const
+  return () => takeBlobs(location, lists, options, signal)
+}
+
+/** Reads a row of `blob_id` and `size`, which is from a table of the tenant and may contain anything. @throws BackupError INCOMPLETE */
+function storedFile(row: string): StoredFile {
+  const [id = '', size = ''] = row.split(' ')
+  if (!isUuid(id) || !/^\d+$/.test(size))
+    throw new BackupError('INCOMPLETE', 'An object has no file: its row is invalid.')
+  return { id, size: Number(size) }
+}
+
 /**
  * Archives the files that the snapshot refers to, in the order of their ids. Files that were written since are not
  * included.
@@ -140,7 +181,7 @@ async function takeBlobs(
   [names, expected]: readonly [BlobIds, BlobIds],
   { files, pace }: Pick<TakeBackup, 'files' | 'pace'>,
   signal: AbortSignal,
-): Promise<{ parts: Part[]; blobs: Manifest['blobs'] }> {
+): Promise<TakenFiles> {
   const failed = new AbortController()
   const either = AbortSignal.any([signal, failed.signal])
   const blobs = { count: 0, bytes: 0 }

@@ -2,7 +2,7 @@
 // removes the scratch home. Differences are recorded once there are no more attempts (`jobs.ts`).
 import type { Job } from './backup.ts'
 import { openCheckedCopies } from './good-copy.ts'
-import { regionOf, stepOf, type JobDeps } from './job-deps.ts'
+import { regionOf, scratchParts, stepOf, type JobDeps } from './job-deps.ts'
 import { loadHome } from './load-home.ts'
 import { makeScratchHome } from './scratch-home.ts'
 import { verifyShared } from './shared/verify-shared.ts'
@@ -30,12 +30,13 @@ async function compare(job: Job, deps: JobDeps, signal: AbortSignal): Promise<vo
     await verifyShared(job, { manifest, files, step }, deps, signal)
     return
   }
-  const { engine, images } = regionOf(deps, backup.region)
+  const { engine } = regionOf(deps, backup.region)
   await step('services')
   const stack = scratchId(operationId)
   try {
     const ids = { tenantId: manifest.tenant_id, homeId: manifest.tenant_id }
-    const { location, login } = await makeScratchHome(engine, stack, { images: await images(signal) }, ids, signal)
+    const parts = await scratchParts(deps, backup.region, signal)
+    const { location, login } = await makeScratchHome(engine, stack, parts, ids, signal)
     const onComplaint = (text: string) =>
       deps.log.warn({ backup: backup.id, text }, 'The program pg_restore reported errors.')
     await loadHome(

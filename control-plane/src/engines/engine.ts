@@ -131,8 +131,8 @@ export function planIsolationsOf({ engine, docker }: IsolatingRegion): readonly 
 
 /**
  * Whether a region can back up tenants with services of their own. That needs Postgres' own programs, and services that are started
- * next to a tenant's volumes, which no host is chosen for yet in a region with several.
+ * next to a tenant's volumes.
  */
 export function canBackUpServices({ engine }: Pick<IsolatingRegion, 'engine'>): boolean {
-  return engine === 'docker'
+  return engine !== 'process'
 }

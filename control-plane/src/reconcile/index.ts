@@ -5,6 +5,7 @@ export { firstResponse } from './first-response.ts'
 export { describeHealth } from './describe-health.ts'
 export { type RegionEventDeps, reportRegions } from './jobs-region-events.ts'
 export { unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
+export { createHostChoice, type HostChoice } from './host-choice.ts'
 export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
 export {
   type CountersProbe,
@@ -16,6 +17,7 @@ export {
 export { createRoomCheck } from './region-room.ts'
 export { createRoomStore } from './store-room.ts'
 export { createRegion, hasBegun, hasCluster, isDedicated, type Region, type RegionOptions } from './region.ts'
+export { silentHosts } from './spread.ts'
 export { startServices } from './start-services.ts'
 export { createReconcileStore } from './store.ts'
 export { createRegionEvents } from './store-region-events.ts'

@@ -50,6 +50,7 @@ export {
   type RegionStackInput,
 } from './region-stack.ts'
 export { hostOnRegionNetwork } from './region-layout.ts'
+export { onHost } from './on-host.ts'
 export { placed, type Placement } from './placed.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
 export { SecretText } from './secret-text.ts'

@@ -41,7 +41,7 @@ export function requireBackups(
   if (isolation === 'schema-per-tenant' || canBackUpServices(region)) return
   throw new ControlError(
     'BACKUPS_OFF',
-    `${what} of a tenant with the isolation ${isolation} requires a region on a Docker Engine. ` +
+    `${what} of a tenant with the isolation ${isolation} requires a region with containers. ` +
       `The region "${region.id}" uses the engine "${region.engine}".`,
   )
 }

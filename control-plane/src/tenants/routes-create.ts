@@ -4,6 +4,7 @@ import { Type, type Static } from 'typebox'
 import type { Engine } from '../engines/index.ts'
 import { ControlError } from '../platform/errors.ts'
 import { chooseIsolation } from './choose-isolation.ts'
+import { requireRoom, type RoomDeps } from './require-room.ts'
 import { regionNamed } from './lookup.ts'
 import { checkName } from './names.ts'
 import { newSecrets } from './new-secrets.ts'
@@ -11,7 +12,6 @@ import type { TenantCreated } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import type { PlanStore } from '../plans/index.ts'
-import type { Isolation } from '../stacks/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { hostDiskCheck } from './host-limits.ts'
 import { respondOnce, type ResponseDeps } from '../http/idempotency.ts'
@@ -40,13 +40,11 @@ const Body = Type.Object(
 const Created = Type.Object({ ...TenantBody.properties, keys: KeysBody, operation: OperationBody })
 
 /** Dependencies of the route that creates a tenant. */
-export interface CreateTenantDeps extends ResponseDeps, WaitDeps {
+export interface CreateTenantDeps extends ResponseDeps, WaitDeps, RoomDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   /** Returns a region's engine; undefined if its parts are started by other means. */
   engineOf(region: string): Engine | undefined
-  /** Whether the hosts of a region have memory that is not reserved for another tenant's own services. */
-  hasRoom(region: string, wanted: { plan: string; isolation: Isolation }): Promise<boolean>
   clock: Pick<Clock, 'timeout'>
   /** The current time. */
   now: () => Date
@@ -78,12 +76,7 @@ export function addCreateTenant(app: Api, deps: CreateTenantDeps): void {
       return respondOnce(deps, context, reply, async (record) => {
         const { region, plan, isolation } = await chosenValues(deps, request.body)
         await checkDisk(region.id, isolation)
-        if (!(await deps.hasRoom(region.id, { plan, isolation })))
-          throw new ControlError(
-            'REGION_FULL',
-            `No host of the region "${region.id}" has enough memory that is not reserved, for a tenant with the plan ${plan} ` +
-              `and the isolation ${isolation}.`,
-          )
+        await requireRoom(deps, region.id, { plan, isolation })
         const present = ({ tenant, operation, secrets }: TenantCreated) => ({
           ...toTenantBody(tenant, region, secrets.admin_password),
           keys: {

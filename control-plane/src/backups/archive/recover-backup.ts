@@ -1,5 +1,5 @@
 // Makes a backup of a tenant as it was at a moment: Postgres is recovered from the archive in a scratch home, and the
-// backup is taken there. The files come from the tenant's own volume, where those of deleted objects are retained.
+// backup is taken there. The files come from where the tenant's runtimes store them, and retain those of deleted objects.
 import { dedicatedDatabase } from '../../homes/index.ts'
 import type { Snapshot } from '../../reconcile/index.ts'
 import { componentServices, scratchId } from '../../stacks/index.ts'
@@ -8,7 +8,7 @@ import type { Job } from '../backup.ts'
 import { BackupError } from '../backup-error.ts'
 import type { BackupInProgress, Taken } from '../complete-backup.ts'
 import { blobsOf, type HomeLocation } from '../home-location.ts'
-import { presentTenant, regionOf, stepOf, type JobDeps } from '../job-deps.ts'
+import { bucketOf, presentTenant, regionOf, scratchParts, stepOf, type JobDeps } from '../job-deps.ts'
 import { takeBackup } from '../take-backup.ts'
 import { recoverySource } from './archive.ts'
 import { recoverServer } from './recover-server.ts'
@@ -54,10 +54,10 @@ async function recovered(
   await step('archive')
   const source = recoverySource(await archives.ledger.of(tenant.id), to)
   if (source === undefined) throw new BackupError('FAILED', `The archive no longer covers ${to.toISOString()}.`)
-  const { engine, images } = regionOf(deps, tenant.regionId)
+  const { engine } = regionOf(deps, tenant.regionId)
   const key = await archives.ledger.key(source.archive.id)
   await step('services')
-  const scratch = { engine, stack, images: await images(signal) }
+  const scratch = { engine, stack, parts: await scratchParts(deps, tenant.regionId, signal) }
   await recoverServer({ ...scratch, source, key, to, files: archives.files, step }, signal)
   return {
     engine,
@@ -67,5 +67,6 @@ async function recovered(
     filesServices: componentServices(tenant.isolation).runtime,
     database: dedicatedDatabase,
     blobs: blobsOf(tenant.id),
+    ...bucketOf(deps, tenant),
   }
 }

@@ -6,7 +6,7 @@ import type { Engine } from '../../engines/index.ts'
 import { BackupError } from '../backup-error.ts'
 import type { Service, Stack } from '../../stacks/index.ts'
 import { untilReady } from '../scratch-home.ts'
-import { scratchStack } from '../scratch-stack.ts'
+import { scratchStack, type ScratchParts } from '../scratch-stack.ts'
 import type { RecoverySource } from './archive.ts'
 import type { ArchiveFiles } from './archive-files.ts'
 import { baseFile, fileContext } from './file-names.ts'
@@ -19,7 +19,7 @@ export interface RecoverServer {
   engine: Engine
   /** The scratch stack. Nothing of an earlier attempt remains. */
   stack: string
-  images: { postgres: string; runtime: string }
+  parts: ScratchParts
   source: RecoverySource
   /** The archive's key. */
   key: Uint8Array
@@ -37,9 +37,9 @@ const segments = `${volume}/segments`
  * @throws BackupError DAMAGED, INCOMPLETE, FAILED
  */
 export async function recoverServer(options: RecoverServer, signal: AbortSignal): Promise<void> {
-  const { engine, stack, images, source, key, to, files, step } = options
+  const { engine, stack, parts, source, key, to, files, step } = options
   const { archive, base, lastSegment } = source
-  const scratch = postgresOnly(scratchStack(stack, { images }))
+  const scratch = shortStops(scratchStack(stack, { ...parts, hasFiles: false }))
   const run = async (
     what: string,
     script: string,
@@ -78,14 +78,8 @@ function targetTimeline(first: string, last: string): string {
   return timelineOf(first) === timelineOf(last) ? 'current' : String(timelineOf(last))
 }
 
-function postgresOnly(stack: Stack): Stack {
-  return {
-    ...stack,
-    volumes: stack.volumes.filter(({ name }) => name === 'data'),
-    services: stack.services
-      .filter(({ name }) => name === 'postgres')
-      .map((service) => ({ ...service, stopSeconds: 1 })),
-  }
+function shortStops(stack: Stack): Stack {
+  return { ...stack, services: stack.services.map((service) => ({ ...service, stopSeconds: 1 })) }
 }
 
 /** Returns the service with another number of restarts, so that its container is replaced. The old one never ends by itself. */

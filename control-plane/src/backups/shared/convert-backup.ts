@@ -5,8 +5,8 @@ import type { Snapshot } from '../../reconcile/index.ts'
 import { scratchId } from '../../stacks/index.ts'
 import type { Job } from '../backup.ts'
 import { asSuperuser, type HomeLocation } from '../home-location.ts'
-import { regionOf, type JobDeps } from '../job-deps.ts'
-import { loadDatabase, loadFiles, type Load } from '../load-home.ts'
+import { regionOf, scratchParts, type JobDeps } from '../job-deps.ts'
+import { loadDatabase, loadFilesInto, type Load } from '../load-home.ts'
 import { makeScratchHome } from '../scratch-home.ts'
 import { migrateRestored } from '../seal-home.ts'
 import { containerServer } from './container-server.ts'
@@ -30,14 +30,15 @@ export async function asSharedBackup(
   signal: AbortSignal,
   work: (load: Load) => Promise<void>,
 ): Promise<void> {
-  const { engine, images } = regionOf(deps, job.backup.region)
+  const { engine } = regionOf(deps, job.backup.region)
   const { manifest, files } = load
   const id = manifest.tenant_id
   const stack = scratchId(job.operationId)
   await load.step('services')
   try {
     const ids = { tenantId: id, homeId: id }
-    const { location, login } = await makeScratchHome(engine, stack, { images: await images(signal) }, ids, signal)
+    const parts = await scratchParts(deps, job.backup.region, signal)
+    const { location, login } = await makeScratchHome(engine, stack, parts, ids, signal)
     await load.step('convert')
     await loadDatabase({ ...load, location, login, newId: undefined }, signal)
     await inHomeSnapshot(containerServer(location), id, signal, async ({ client, header, objects }) => {
@@ -87,7 +88,7 @@ export async function loadSharedBackup(
     signal,
   )
   await migrateRestored(location, { homeId: id, tenantId: id }, migrations, signal)
-  await loadFiles({ ...load, location }, signal)
+  await loadFilesInto(id, { ...load, location }, signal)
   // The reconciler opens the logins of the services, and leaves that of the tenant as it is.
   await asSuperuser(location, location.database, `begin;\n${setSqlLoginSql(id, true)};\ncommit`, signal)
 }

@@ -7,16 +7,14 @@ import type { Snapshot } from '../../reconcile/index.ts'
 import type { Job } from '../backup.ts'
 import { BackupError } from '../backup-error.ts'
 import { sharedParts, type JobDeps } from '../job-deps.ts'
-import { wantedBlobs, type Load } from '../load-home.ts'
-import type { BackupFiles } from '../parts.ts'
+import type { Load } from '../load-home.ts'
 import { freshCountersSql } from '../rehome-sql.ts'
 import { renewed } from '../replace-home.ts'
 import { createRoles, passwordsOf } from './create-roles.ts'
 import { readFrames } from './dump-frames.ts'
 import { loadDump, type LoadDump } from './load-dump.ts'
-import { eachFile } from './restored-files.ts'
-import type { RuntimeFiles } from './runtime-files.ts'
 import { asAdmin, removeLogins, type SharedLocation } from './shared-server.ts'
+import { agreeOnStore, writeFiles } from './write-files.ts'
 
 type Parts = ReturnType<typeof sharedParts>
 
@@ -196,55 +194,4 @@ async function rejectReferences(location: SharedLocation, id: string, signal: Ab
       `The ${rows[0].name.slice(0, 200).replaceAll(restoredSchema(id), id)} names the schema of the home, ` +
         'so the backup can only be restored into a new tenant.',
     )
-}
-
-/** Makes the home and the runtime's store agree on the store's ID. */
-async function agreeOnStore(
-  location: SharedLocation,
-  schema: string,
-  runtime: RuntimeFiles,
-  signal: AbortSignal,
-): Promise<void> {
-  const space = identifier(schema)
-  await asAdmin(location, signal, async (client) => {
-    const { rows } = await client.query<{ id: string }>(`select store_id::text as id from ${space}.storage_usage`)
-    const wanted = rows[0]?.id ?? ''
-    const found = await runtime.claimStore(wanted, signal)
-    if (found === wanted) return
-    await client.query(
-      `set session_replication_role = replica; update ${space}.storage_usage set store_id = ${literal(found)};` +
-        ` update ${space}.home_structure set definition = ${literal(found)} where kind = 'store'`,
-    )
-  })
-}
-
-/** Writes the files that the runtime lacks. Those that the home in use does not refer to are removed later, by its sweep. */
-async function writeFiles({ files }: Load, runtime: RuntimeFiles, signal: AbortSignal): Promise<void> {
-  // The runtime has most files of a tenant that is restored in place, and the archive need not be read then.
-  const lacking = await firstLacking(files, runtime, signal)
-  if (lacking === undefined) return
-  let number = 0
-  await eachFile(files, async (blob, content) => {
-    signal.throwIfAborted()
-    if (number++ < lacking) return
-    if (await runtime.has(blob, signal)) return
-    const written = await runtime.write(blob.id, content, signal)
-    if (written.size !== blob.size || written.sha256 !== blob.sha256)
-      throw new BackupError('MISMATCH', `The content of the file ${blob.id} differs.`)
-  })
-}
-
-/** Returns the number of the first file that the runtime lacks, counted from 0; undefined if it has all of them. */
-async function firstLacking(
-  files: BackupFiles,
-  runtime: RuntimeFiles,
-  signal: AbortSignal,
-): Promise<number | undefined> {
-  let number = 0
-  for await (const blob of wantedBlobs(files)) {
-    signal.throwIfAborted()
-    if (!(await runtime.has(blob, signal))) return number
-    number++
-  }
-  return undefined
 }

@@ -2,8 +2,7 @@
 import { Readable } from 'node:stream'
 import { extract } from 'tar-stream'
 import { BackupError } from '../backup-error.ts'
-import type { BlobEntry } from '../blob-index.ts'
-import { wantedBlobs } from '../load-home.ts'
+import { wantedBlobs, type BlobEntry } from '../blob-index.ts'
 import type { BackupFiles } from '../parts.ts'
 
 /**

@@ -1,0 +1,85 @@
+// The choice of hosts for services that other parts than the reconciler create, in regions with several hosts.
+import { chooseHosts, type PlacementStore } from '../placement/index.ts'
+import type { Placement } from '../stacks/index.ts'
+import { assignHosts, regionFull } from './assign-hosts.ts'
+import type { Failpoint } from './failpoints.ts'
+import type { Snapshot } from './reconcile-store.ts'
+import { hasCluster, type Region } from './region.ts'
+
+/** The parts of a region that choices of hosts use. */
+type ChoiceRegion = Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine'>
+
+interface ChoiceDeps {
+  regions: ReadonlyMap<string, ChoiceRegion>
+  placements: PlacementStore
+  failpoint: Failpoint
+}
+
+/** Chooses hosts for services. */
+export interface HostChoice {
+  /**
+   * Chooses and records the hosts of a tenant's services that have none. @returns them; none in a region on one host
+   * @throws EngineError REGION_FULL; LeadershipLost
+   */
+  assign(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<Placement>
+  /**
+   * Chooses and records another host for the services of a tenant with a single database, whose host is lost.
+   * @returns the tenant with its new placement; undefined if the host is not lost
+   * @throws EngineError REGION_FULL; LeadershipLost
+   */
+  replace(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<Snapshot | undefined>
+  /** Records the hosts of a tenant's services as they were before. @throws LeadershipLost */
+  putBack(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<void>
+  /**
+   * Returns the host with the most free memory, of those that receive services, for services that exist only for a job; undefined in a
+   * region on one host. Nothing is reserved.
+   */
+  forJob(regionId: string, signal: AbortSignal): Promise<string | undefined>
+}
+
+/** Creates the choice. */
+export function createHostChoice({ regions, placements, failpoint }: ChoiceDeps): HostChoice {
+  const spanning = (id: string) => {
+    const region = regions.get(id)
+    return region?.spansHosts === true ? region : undefined
+  }
+
+  return {
+    async assign(tenant, epoch, signal) {
+      const region = spanning(tenant.regionId)
+      if (region === undefined) return {}
+      return (await assignHosts(tenant, { region, placements, failpoint, epoch }, signal)).placement
+    },
+
+    async replace(tenant, epoch, signal) {
+      const region = spanning(tenant.regionId)
+      if (region === undefined || hasCluster(tenant)) return undefined
+      const states = await placements.states(tenant.regionId)
+      if (!Object.values(tenant.placement).some((host) => states.get(host) === 'lost')) return undefined
+      return placements.inTurn(async () => {
+        const needs = await region.needs(tenant, signal)
+        const hosts = await region.capacities(await placements.reserved(tenant.regionId), signal)
+        const receiving = hosts.filter(({ id }) => !states.has(id))
+        const chosen = chooseHosts(needs, receiving, {}, true)
+        if (chosen === undefined) throw regionFull()
+        return { ...tenant, placement: await placements.assign(tenant.id, needs, chosen, epoch) }
+      })
+    },
+
+    async putBack(tenant, epoch, signal) {
+      const region = spanning(tenant.regionId)
+      if (region === undefined) return
+      await placements.assign(tenant.id, await region.needs(tenant, signal), tenant.placement, epoch)
+    },
+
+    async forJob(regionId, signal) {
+      const region = spanning(regionId)
+      if (region === undefined) return undefined
+      const [states, reserved] = await Promise.all([placements.states(regionId), placements.reserved(regionId)])
+      const hosts = await region.capacities(reserved, signal)
+      const receiving = hosts.filter(({ id }) => !states.has(id))
+      const [best] = (receiving.length === 0 ? hosts : receiving).toSorted((a, b) => b.freeBytes - a.freeBytes)
+      return best?.id
+    },
+  }
+}

@@ -1,0 +1,23 @@
+// The check that the hosts of a region have memory for a tenant's own services, before anything is created.
+import { ControlError } from '../platform/errors.ts'
+import type { Isolation } from '../stacks/index.ts'
+
+/** Knows how much memory of regions with several hosts is reserved. */
+export interface RoomDeps {
+  /** Whether the hosts of a region have memory that is not reserved for another tenant's own services. */
+  hasRoom(region: string, wanted: { plan: string; isolation: Isolation }): Promise<boolean>
+}
+
+/** Checks that a region can receive the services of a tenant that has none there yet. @throws ControlError REGION_FULL */
+export async function requireRoom(
+  deps: RoomDeps,
+  region: string,
+  wanted: { plan: string; isolation: Isolation },
+): Promise<void> {
+  if (await deps.hasRoom(region, wanted)) return
+  throw new ControlError(
+    'REGION_FULL',
+    `No host of the region "${region}" has enough memory that is not reserved, for a tenant with the plan ${wanted.plan} ` +
+      `and the isolation ${wanted.isolation}.`,
+  )
+}
