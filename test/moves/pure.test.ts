@@ -192,8 +192,8 @@ t.test('visibleIn decides as Postgres does', async (t) => {
 
 t.test('fileMove lets files stay in a store of both ends, and copies them otherwise', async (t) => {
   const [local, bucket, another] = ['local', 'http://s3 files/', 'http://s3 files/other/']
-  const shared = (...stores: string[]) => ({ isOwn: false, stores })
-  const own = (...stores: string[]) => ({ isOwn: true, stores })
+  const shared = (...stores: string[]) => ({ isOnVolume: false, stores })
+  const own = (...stores: string[]) => ({ isOnVolume: true, stores })
   t.equal(fileMove(shared(local), own(local)), 'copied', 'each runtime has a directory of its own')
   t.equal(fileMove(shared(bucket), own(bucket)), 'stay')
   t.equal(fileMove(shared(bucket), shared(another)), 'copied')

@@ -1,4 +1,4 @@
-// The files of a tenant at an end of a move: in runtimes that tenants share, or on the volume of runtimes of its own.
+// The files of a tenant at an end of a move: in runtimes that tenants share, or with runtimes of its own, on a volume or in a bucket.
 import { whileHeld, type FilesLocation, type RuntimeFiles } from '../backups/index.ts'
 import type { FileTransfer } from './copy-files.ts'
 import { filesBetweenRuntimes } from './files-between-runtimes.ts'
@@ -49,12 +49,22 @@ export function whileFilesStay<T>(
 
 /** Returns the way of the files from one end to the other. @throws MoveError if there is none */
 export function transferBetween(source: FileEnd, target: FileEnd, tenantId: string): FileTransfer {
-  if (!source.isOwn)
-    return target.isOwn
-      ? filesIntoVolume(source.runtime, target.location, tenantId)
-      : filesBetweenRuntimes(source.runtime, target.runtime)
-  if (target.isOwn) throw new MoveError("No way leads from a tenant's own runtimes to others of its own.")
-  return filesIntoRuntimes({ source: source.location, target: target.runtime, tenantId })
+  const [from, to] = [accessTo(source), accessTo(target)]
+  if (from.runtime !== undefined)
+    return to.runtime === undefined
+      ? filesIntoVolume(from.runtime, to.volume, tenantId)
+      : filesBetweenRuntimes(from.runtime, to.runtime)
+  if (to.runtime !== undefined) return filesIntoRuntimes({ source: from.volume, target: to.runtime, tenantId })
+  throw new MoveError("No way leads from a volume of the tenant's own to another one.")
+}
+
+/** What reaches files: the runtimes that tenants share, or only programs next to a volume of the tenant's own. */
+type FileAccess = { runtime: RuntimeFiles; volume?: never } | { runtime?: never; volume: FilesLocation }
+
+function accessTo(end: FileEnd): FileAccess {
+  if (!end.isOwn) return { runtime: end.runtime }
+  const { bucket } = end.location
+  return bucket === undefined ? { volume: end.location } : { runtime: bucket }
 }
 
 /**
@@ -71,7 +81,8 @@ export async function chooseFiles(
   const isBetweenRegions = !source.isOwn && !target.isOwn
   const from = await storesAt(source, isBetweenRegions, signal)
   const files = fileMove(from, await storesAt(target, isBetweenRegions, signal))
-  if (!target.isOwn) await rejectOtherFiles(source, target.runtime, files, job.tenantId, signal)
+  const { runtime } = accessTo(target)
+  if (runtime !== undefined) await rejectOtherFiles(source, runtime, files, job.tenantId, signal)
   await deps.ledger.recordFiles(job, files, deps.epoch)
   // What is recorded is what is removed at the end of this attempt, too.
   job.files = files
@@ -79,7 +90,8 @@ export async function chooseFiles(
 
 /** The stores of the runtimes at one end. Several are in use while the files change their store. */
 interface StoresAt {
-  isOwn: boolean
+  /** Whether they are on a volume of the tenant's own. */
+  isOnVolume: boolean
   stores: readonly string[]
 }
 
@@ -90,7 +102,7 @@ export function fileMove(from: StoresAt, to: StoresAt): FileMove {
       throw new MoveError('The files of the runtimes are being moved from one store to another.')
     return 'stay'
   }
-  if ([from, to].some(({ isOwn, stores }) => isOwn && stores.some((store) => store !== local)))
+  if ([from, to].some(({ isOnVolume, stores }) => isOnVolume && stores.some((store) => store !== local)))
     throw new MoveError("The store of the tenant's own runtimes is not a volume, so that no file can be copied.")
   return 'copied'
 }
@@ -114,18 +126,19 @@ async function rejectOtherFiles(
 }
 
 async function storesAt(end: FileEnd, isBetweenRegions: boolean, signal: AbortSignal): Promise<StoresAt> {
-  if (!end.isOwn) {
-    const runtimes = await end.runtime.stores(signal)
-    if (isBetweenRegions) rejectOfAllRegions(runtimes, end.regionId)
+  const { runtime, volume } = accessTo(end)
+  if (runtime !== undefined) {
+    const runtimes = await runtime.stores(signal)
+    if (isBetweenRegions && !end.isOwn) rejectOfAllRegions(runtimes, end.regionId)
     const all = runtimes.map(({ stores }) => stores)
     if (new Set(all.map((stores) => stores.join('\n'))).size > 1)
       throw new MoveError('The runtimes that tenants share have different stores.')
-    return { isOwn: false, stores: all[0] ?? [] }
+    return { isOnVolume: false, stores: all[0] ?? [] }
   }
-  const { engine, stack, filesServices } = end.location
+  const { engine, stack, filesServices } = volume
   const { code, stdout } = await engine.exec(stack, filesServices[0], ['bash', '-c', readStores], { signal })
   if (code !== 0) throw new MoveError("The store of the tenant's own runtimes could not be read.")
-  return { isOwn: true, stores: stdout.trim().split('\n') }
+  return { isOnVolume: true, stores: stdout.trim().split('\n') }
 }
 
 /** Rejects runtimes that would serve the tenant in its former region, too. @throws MoveError */

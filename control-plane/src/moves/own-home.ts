@@ -1,5 +1,5 @@
 // The Postgres and the runtimes of a tenant's own, as a move uses them.
-import { currentServer, type FilesLocation } from '../backups/index.ts'
+import { bucketOf, currentServer, type FilesLocation } from '../backups/index.ts'
 import type { Engine } from '../engines/index.ts'
 import { dedicatedDatabase, type HomeServer } from '../homes/index.ts'
 import type { Region } from '../reconcile/index.ts'
@@ -27,7 +27,7 @@ export function ownHomeOf(
   regionId: string,
   { tenantId: id }: Pick<MoveJob, 'tenantId'>,
   isolation: OwnIsolation,
-  deps: Pick<MoveDeps, 'regions'>,
+  deps: Pick<MoveDeps, 'regions' | 'runtimeFiles'>,
 ): OwnHome {
   const region = regionOf(regionId, deps)
   const { engine } = region
@@ -47,7 +47,7 @@ export function ownHomeOf(
     region,
     engine,
     home: region.home({ id, isolation, database: undefined }),
-    files: { engine, stack: id, filesServices: runtime },
+    files: { engine, stack: id, filesServices: runtime, ...bucketOf(deps, { id, regionId, isolation }) },
     location: { ...server, isPresent },
   }
 }

@@ -270,7 +270,9 @@ export function createMoveLedger(database: Database, now: () => Date) {
           where,
           data: { postgresImage: null, runtimeImage: null },
         })
-        if (count > 0) await transaction.subnet.deleteMany({ where: { stackId: job.tenantId } })
+        if (count === 0) return
+        await transaction.subnet.deleteMany({ where: { stackId: job.tenantId } })
+        await transaction.placement.deleteMany({ where: { tenantId: job.tenantId } })
       }),
 
     /** Returns the location that the control database has for the tenant's home; undefined without a tenant. */

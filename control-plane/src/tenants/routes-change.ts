@@ -8,9 +8,11 @@ import type { SizeChange, TenantChange, TenantWrite } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import { engineOf, requireBackups } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
+import type { Isolation } from '../stacks/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { chooseIsolation } from './choose-isolation.ts'
+import { requireRoom, type RoomDeps } from './require-room.ts'
 import { checkHostLimits, hostDiskCheck } from './host-limits.ts'
 import type { RecordedWrite } from '../platform/recorded-write.ts'
 import type { WriteDeps } from '../http/idempotency.ts'
@@ -24,7 +26,7 @@ import { ChangedTenant, toChangedTenant } from './written-tenant.ts'
 const Id = Type.Object({ id: Type.String() })
 
 /** Dependencies of the routes that change and delete a tenant. */
-export interface ChangeTenantDeps extends WriteDeps, WaitDeps {
+export interface ChangeTenantDeps extends WriteDeps, WaitDeps, RoomDeps {
   regions: readonly RegionConfig[]
   plans: Pick<PlanStore, 'list'>
   stored: StoredReader
@@ -63,11 +65,12 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
       return (write) => deps.tenants.update(tenant.id, change, expectedGeneration, write)
     }
     const region = body.region === undefined ? regionOf(deps, tenant) : regionNamed(deps, body.region)
-    requireOneHost(regionOf(deps, tenant), region)
-    if (region.id !== tenant.region) requireSameGateway(regionOf(deps, tenant), region)
     const isolation = chooseIsolation(body.isolation ?? tenant.isolation, tenant.planIsolation, region)
+    requireSupportedMove(tenant, regionOf(deps, tenant), isolation, region)
+    if (region.id !== tenant.region) requireSameGateway(regionOf(deps, tenant), region)
     if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
     await checkDisk(region.id, isolation)
+    await requireRoom(deps, region.id, { plan: tenant.plan, isolation })
     const relocation = { region: body.region, isolation: body.isolation && isolation }
     return (write) => deps.tenants.relocate(tenant.id, relocation, expectedGeneration, write)
   }
@@ -183,13 +186,21 @@ async function checkLimits(
   )
 }
 
-/** Rejects a move whose region has several hosts. @throws ControlError UNSUPPORTED_REGION */
-function requireOneHost(...regions: readonly RegionConfig[]): void {
-  const found = regions.find(({ engine }) => engine === 'swarm')
-  if (found === undefined) return
+/**
+ * Rejects moves that a region with several hosts does not support: to another region, and between a single database and a cluster.
+ * @throws ControlError UNSUPPORTED_REGION
+ */
+function requireSupportedMove(
+  { isolation: present }: Pick<Tenant, 'isolation'>,
+  from: RegionConfig,
+  isolation: Isolation,
+  to: RegionConfig,
+): void {
+  const found = [from, to].find(({ engine }) => engine === 'swarm')
+  if (found === undefined || (from.id === to.id && [present, isolation].includes('schema-per-tenant'))) return
   throw new ControlError(
     'UNSUPPORTED_REGION',
-    `The region "${found.id}" has several hosts. Tenants are not moved there to another isolation or region.`,
+    `The region "${found.id}" has several hosts. Tenants are moved there between a shared database and services of their own only.`,
   )
 }
 
