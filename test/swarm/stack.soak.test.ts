@@ -1,4 +1,4 @@
-// A platform on three hosts that only `deploy/setup --swarm` and Compose have set up: tenants of each isolation model are served, and
+// A platform on three hosts that only `deploy/setup --swarm` and Compose have set up: the demo passes for each isolation model, and
 // control planes, control database and tenants continue after the loss of a host, and while its containers are replaced.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
@@ -24,6 +24,7 @@ const run = promisify(execFile)
 const project = new URL('../../', import.meta.url).pathname
 const domain = 'apps.example.org'
 const [controlPort, gatewayPort, postgresPort, httpsPort] = [4400, 8080, 5433, 443]
+const models = ['schema-per-tenant', 'database-per-tenant', 'cluster-per-tenant']
 
 /** Sets the platform up as docs/operate/several-hosts.md describes. */
 async function startPlatform(t: Test) {
@@ -130,7 +131,10 @@ async function startPlatform(t: Test) {
     'The region is not ready.',
     until(async () => ((await Promise.all(controlHosts.map(isReady))).includes(true) ? true : undefined), 300),
   )
-  const authority = await readFile(join(files, 'authorities/clients.pem'), 'utf8')
+  const authorityFile = join(files, 'authorities/clients.pem')
+  const authority = await readFile(authorityFile, 'utf8')
+  const names = join(files, 'names')
+  await writeFile(names, `127.0.0.1 localhost\n${first.address} ${domain}\n`)
   return {
     lab,
     call,
@@ -139,6 +143,18 @@ async function startPlatform(t: Test) {
     gatewayPort,
     postgresPort,
     controlHosts,
+    /** Runs `npm run demo`, for which the domain has the address of the first host. @returns its output @throws with it if it fails */
+    async demo(isolation: string): Promise<string> {
+      const controlUrl = `http://${controlHosts[0]?.address ?? ''}:${controlPort}`
+      const options = ['--control-url', controlUrl, '--key-file', '-', '--plan', 'Pro', '--isolation', isolation]
+      const inside = 'mount --bind "$0" /etc/hosts && exec "$@"'
+      const command = ['--mount', 'sh', '-c', inside, names, process.execPath, 'examples/demo.ts', ...options]
+      const env = { ...process.env, NODE_EXTRA_CA_CERTS: authorityFile }
+      const running = run('unshare', command, { cwd: project, env })
+      running.child.stdin?.end(key)
+      const { stdout } = await running
+      return stdout
+    },
     /** Sends a GET to Caddy on a host. @returns the status and the text; the status 0 if it does not respond */
     async viaCaddy(host: LabHost, path: string, token: string): Promise<{ status: number; text: string }> {
       const sent = request({
@@ -200,6 +216,12 @@ t.test('A platform of deploy/setup --swarm continues after the loss of a host', 
   const expected = new Map(
     await Promise.all(hosts.map(async (host) => [host.id, await platform.running(host)] as const)),
   )
+
+  for (const isolation of models) {
+    const output = await platform.demo(isolation)
+    t.match(output, /create the tenant demo-/, `the demo passes with ${isolation}`)
+    t.comment(output)
+  }
 
   const single = await platform.call('POST', '/v1/tenants', {
     name: 'eve',
