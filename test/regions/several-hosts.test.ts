@@ -92,7 +92,7 @@ t.test('Each host has a gateway, and the members of etcd and of the shared clust
     'a member copies its data from another one, if etcd has the name of the first',
   )
   t.same(
-    gatewayContainersOf(input).map(({ host }) => host),
+    gatewayContainersOf(input.docker, stack).map(({ host }) => host),
     ['a', 'b', 'c'],
   )
   t.end()

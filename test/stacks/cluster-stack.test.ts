@@ -225,7 +225,7 @@ t.test('A region without clusters has no etcd, and a cluster cannot be made ther
   const { services, volumes } = regionStack({ ...region, docker: dockerWithout })
   t.notOk(services.some(({ name }) => name.startsWith('etcd')))
   t.notOk(volumes.some(({ name }) => name.startsWith('etcd')))
-  t.same(etcdContainersOf({ ...region, docker: dockerWithout }), [])
+  t.same(etcdContainersOf(regionStack({ ...region, docker: dockerWithout })), [])
   t.throws(() => regionStack({ ...region, etcd: undefined }), RangeError)
 })
 
@@ -257,7 +257,7 @@ t.test(
     const memory = members.reduce((sum, { resources }) => sum + resources.memoryBytes, 0)
     t.ok(memory <= 600 * megabyte)
     t.match(
-      etcdContainersOf(region).map(({ container }) => container),
+      etcdContainersOf(stack).map(({ container }) => container),
       [/-etcd-1-[0-9a-f]{8}$/, /-etcd-2-[0-9a-f]{8}$/, /-etcd-3-[0-9a-f]{8}$/],
     )
     const lasting = (hasClusters: boolean) =>

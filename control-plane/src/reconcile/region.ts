@@ -1,6 +1,6 @@
 // A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
 import { randomBytes } from 'node:crypto'
-import type { InternalToken } from '@tenantry/contract'
+import { acceptedTokens, type InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
 import {
   awaitQuorum,
@@ -58,6 +58,8 @@ export interface RegionOptions {
 
 const execMilliseconds = 40_000
 const digestMilliseconds = 5_000
+/** Maximum number of stacks of one region in the cache: one for each combination of what its volumes hold. */
+const maxCachedStacks = 4
 const clusterMilliseconds = 75_000
 const switchoverMilliseconds = 45_000
 /**
@@ -173,6 +175,18 @@ export function createRegion({
     }
   }
 
+  const cachedStacks = new Map<string, Stack>()
+  /** Returns the region's own stack. It is needed for every tenant, so that it is cached until an image or the token changes. */
+  const stackOfRegion = (input: RegionStackInput): Stack => {
+    const key = JSON.stringify([input.images, input.hasHomes, input.hasClusters, acceptedTokens(internalToken)])
+    const cached = cachedStacks.get(key)
+    if (cached !== undefined) return cached
+    const stack = regionStack(input)
+    if (cachedStacks.size >= maxCachedStacks) cachedStacks.clear()
+    cachedStacks.set(key, stack)
+    return stack
+  }
+
   const clusterSettings = () => {
     const { clusters } = settings()
     if (clusters === undefined)
@@ -215,10 +229,10 @@ export function createRegion({
   const environmentOf = async (tenant: Pick<Snapshot, 'isolation'>, signal: AbortSignal): Promise<StackEnvironment> => {
     const hasContainers = isDedicated(tenant) && processes === undefined
     const input = hasContainers ? await regionInput({ homes: true, clusters: true }, signal) : undefined
-    const gateways = input === undefined ? [] : gatewayContainersOf(input)
-    const cluster =
-      input?.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(input) }
-    return { gateways, internalToken, docker, cluster, areProcesses: processes !== undefined }
+    if (input === undefined) return { gateways: [], internalToken, docker, areProcesses: processes !== undefined }
+    const stack = stackOfRegion(input)
+    const cluster = input.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(stack) }
+    return { gateways: gatewayContainersOf(input.docker, stack), internalToken, docker, cluster }
   }
 
   /** Returns the specified stack of a tenant, without hosts. */
@@ -277,7 +291,7 @@ export function createRegion({
     },
 
     async capacities(reserved, signal) {
-      const { services } = regionStack(await regionInput({ homes: true, clusters: true }, signal))
+      const { services } = stackOfRegion(await regionInput({ homes: true, clusters: true }, signal))
       return hosts.capacities(services, reserved, signal)
     },
 
@@ -310,7 +324,7 @@ export function createRegion({
     ownCluster: spansHosts ? { id: stackId, isolation: 'cluster-per-tenant' } : undefined,
 
     ownStack: async (holds, signal) =>
-      docker === undefined ? undefined : regionStack(await regionInput(holds, signal)),
+      docker === undefined ? undefined : stackOfRegion(await regionInput(holds, signal)),
 
     async openCluster(tenant, signal) {
       if (!hasCluster(tenant)) return
@@ -327,7 +341,7 @@ export function createRegion({
         services: serviceNames(isolation),
         volumes: databaseVolumes(isolation),
         attachedContainers: isCluster
-          ? etcdContainersOf(await regionInput({ homes: true, clusters: true }, signal))
+          ? etcdContainersOf(stackOfRegion(await regionInput({ homes: true, clusters: true }, signal)))
           : [],
       }
       await requireEngine().removeServices(tenantId, parts, signal, edge)

@@ -252,20 +252,17 @@ function etcdOf({ docker, images, etcd }: RegionStackInput, { range, etcdHosts }
   return etcdServices(images.etcd, range, etcd, etcdHosts)
 }
 
-/** Returns the containers of etcd's members, which are attached to the clusters' networks; none in a region without clusters. */
-export function etcdContainersOf(input: RegionStackInput): OtherContainer[] {
-  const { services, id } = regionStack(input)
+/** Returns the containers of etcd's members in a region's stack, which are attached to the clusters' networks; none without clusters. */
+export function etcdContainersOf({ services, id }: Stack): OtherContainer[] {
   return memberNumbers.flatMap((member) =>
     services.filter(({ name }) => name === etcdName(member)).map((service) => otherContainer(id, service)),
   )
 }
 
-/** Returns the gateways' containers, which are attached to the tenants' networks. */
-export function gatewayContainersOf(input: RegionStackInput): OtherContainer[] {
-  const { gateway } = input.docker
-  if ('container' in gateway) return [gateway]
-  const names = regionLayout(input.docker).ownGateways.map(({ name }) => name)
-  const { services, id } = regionStack(input)
+/** Returns the gateways' containers of a region and its stack, which are attached to the tenants' networks. */
+export function gatewayContainersOf(docker: ContainerSettings, { services, id }: Stack): OtherContainer[] {
+  if ('container' in docker.gateway) return [docker.gateway]
+  const names = regionLayout(docker).ownGateways.map(({ name }) => name)
   return services.filter(({ name }) => names.includes(name)).map((service) => otherContainer(id, service))
 }
 
