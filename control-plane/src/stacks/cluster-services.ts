@@ -1,6 +1,12 @@
 // The services of a cluster of Postgres, of a tenant's own or of a region's: three members under Patroni, two routers to the primary. Pure.
 import { memberNumbers, type EtcdCredentials, type MemberNumber } from './etcd-services.ts'
-import { patroniConfiguration, patroniPort, type ClusterSettings } from './patroni-settings.ts'
+import {
+  clusterPasswords,
+  patroniConfiguration,
+  patroniPort,
+  type ClusterPasswords,
+  type ClusterSettings,
+} from './patroni-settings.ts'
 import type { Placement } from './placed.ts'
 import { SecretText } from './secret-text.ts'
 import type { HealthCheck, Resources, Service, Volume } from './stack.ts'
@@ -53,8 +59,9 @@ export const clusterVolumes: readonly Volume[] = memberNumbers.map((member) => (
 
 /** Returns the members and the routers, without hosts. */
 export function clusterServices(input: ClusterServicesInput): Service[] {
+  const passwords = clusterPasswords(input.etcd, input.id)
   return [
-    ...memberNumbers.map((member) => memberService(input, member)),
+    ...memberNumbers.map((member) => memberService(input, passwords, member)),
     ...clusterRouters.map((name) => routerService(input, name)),
   ]
 }
@@ -67,7 +74,7 @@ export function memberIdentity(service: string, host: string | undefined): strin
   return host === undefined ? service : `${service}-${host}`
 }
 
-function memberService(input: ClusterServicesInput, member: MemberNumber): Service {
+function memberService(input: ClusterServicesInput, passwords: ClusterPasswords, member: MemberNumber): Service {
   const { id, image, resources, restarts, etcd, settings, ownParameters, superuserPassword, hosts } = input
   const name = `postgres-${member}`
   const identity = memberIdentity(name, hosts[name])
@@ -78,7 +85,7 @@ function memberService(input: ClusterServicesInput, member: MemberNumber): Servi
     environment: { TENANTRY_RESTARTS: String(restarts) },
     secrets: {
       'patroni.yml': new SecretText(
-        patroniConfiguration({ cluster: id, member: identity, etcd, settings, ownParameters, superuserPassword }),
+        patroniConfiguration({ cluster: id, member: identity, passwords, settings, ownParameters, superuserPassword }),
       ),
       'etcd-ca.pem': new SecretText(etcd.authority),
     },

@@ -77,6 +77,12 @@ export function etcdVolumes(hasClusters: boolean, hosts: MemberHosts): Volume[] 
  * addresses for a name. Clients need a password, and members a certificate.
  */
 export function etcdServices(image: string, range: Range, credentials: EtcdCredentials, hosts: MemberHosts): Service[] {
+  const secrets = {
+    'ca.pem': new SecretText(credentials.authority),
+    'certificate.pem': new SecretText(credentials.certificate),
+    'key.pem': new SecretText(credentials.privateKey),
+    'root-password': new SecretText(derivedPassword(credentials, 'etcd:root')),
+  }
   const peerUrl = (member: MemberNumber) => `https://${addressOf(range, member)}:${etcdPorts.peer}`
   return memberNumbers.map((member) => ({
     name: etcdName(member),
@@ -110,12 +116,7 @@ export function etcdServices(image: string, range: Range, credentials: EtcdCrede
       ETCD_BCRYPT_COST: '4',
       ETCD_LOG_LEVEL: 'warn',
     },
-    secrets: {
-      'ca.pem': new SecretText(credentials.authority),
-      'certificate.pem': new SecretText(credentials.certificate),
-      'key.pem': new SecretText(credentials.privateKey),
-      'root-password': new SecretText(derivedPassword(credentials, 'etcd:root')),
-    },
+    secrets,
     volumes: { [etcdName(member)]: '/var/lib/etcd' },
     scratch: { '/tmp': 'size=16m,mode=1777' },
     networks: [{ network: 'net', aliases: [etcdName(member)], address: addressOf(range, member) }],

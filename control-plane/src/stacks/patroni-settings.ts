@@ -101,7 +101,7 @@ interface PatroniInput {
   cluster: string
   /** Name of the member for Patroni, and one of its names on the cluster's network. No two containers may have the same at once. */
   member: string
-  etcd: Pick<EtcdCredentials, 'seed'>
+  passwords: ClusterPasswords
   settings: ClusterSettings
   /** Settings of Postgres that a member applies at its next start. */
   ownParameters: Readonly<Record<string, string>>
@@ -123,10 +123,21 @@ export function memberPasswords(
   }
 }
 
+/** The passwords of a cluster, which all its members have. */
+export type ClusterPasswords = ReturnType<typeof clusterPasswords>
+
+/** Derives the passwords of a cluster. */
+export function clusterPasswords(etcd: Pick<EtcdCredentials, 'seed'>, cluster: string) {
+  return {
+    ...memberPasswords(etcd, cluster),
+    restApi: patroniPassword(etcd, cluster),
+    etcd: derivedPassword(etcd, etcdPasswordPurpose(cluster)),
+  }
+}
+
 /** Returns the configuration as JSON, which is valid YAML. It contains passwords. */
 export function patroniConfiguration(input: PatroniInput): string {
-  const { cluster, member, etcd, settings, ownParameters, superuserPassword } = input
-  const passwords = memberPasswords(etcd, cluster)
+  const { cluster, member, passwords, settings, ownParameters, superuserPassword } = input
   return JSON.stringify({
     scope: cluster,
     namespace,
@@ -135,14 +146,14 @@ export function patroniConfiguration(input: PatroniInput): string {
       listen: `0.0.0.0:${patroniPort}`,
       connect_address: `${member}:${patroniPort}`,
       // Only calls that change the cluster need it.
-      authentication: { username: patroniUser, password: patroniPassword(etcd, cluster) },
+      authentication: { username: patroniUser, password: passwords.restApi },
     },
     etcd3: {
       hosts: etcdClientHosts,
       protocol: 'https',
       cacert: '/run/secrets/etcd-ca.pem',
       username: cluster,
-      password: derivedPassword(etcd, etcdPasswordPurpose(cluster)),
+      password: passwords.etcd,
     },
     bootstrap: {
       dcs: settings,
