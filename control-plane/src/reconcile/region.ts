@@ -1,6 +1,6 @@
 // A region for the reconciler: its engine, its shared Postgres, its runtimes and gateways.
 import { randomBytes } from 'node:crypto'
-import { acceptedTokens, type InternalToken } from '@tenantry/contract'
+import type { InternalToken } from '@tenantry/contract'
 import type { Clock } from '../platform/clock.ts'
 import {
   awaitQuorum,
@@ -16,31 +16,24 @@ import { createDedicatedHome, type HomeDatabases, type HomeMigration, scramVerif
 import {
   type ContainerSettings,
   etcdContainersOf,
-  gatewayContainersOf,
   hostsOf,
-  regionStack,
   regionStackId,
   type RegionStackInput,
-  type StackEnvironment,
   databaseVolumes,
   type Isolation,
   serviceNames,
-  type Stack,
-  stackFor,
   memberPasswords,
-  placed,
   parseRange,
   patroniPassword,
   subnetCount,
   subnetNumber,
-  tenantSubnet,
-  withServices,
 } from '../stacks/index.ts'
 import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
 import { reasonInLog } from './reason-in-log.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { regionHosts } from './region-hosts.ts'
 import type { Region, RegionHoldings } from './region-interface.ts'
+import { createRegionStacks } from './region-stacks.ts'
 
 export type { Region, RegionHoldings } from './region-interface.ts'
 
@@ -58,8 +51,6 @@ export interface RegionOptions {
 
 const execMilliseconds = 40_000
 const digestMilliseconds = 5_000
-/** Maximum number of stacks of one region in the cache: one for each combination of what its volumes hold. */
-const maxCachedStacks = 4
 const clusterMilliseconds = 75_000
 const switchoverMilliseconds = 45_000
 /**
@@ -71,18 +62,6 @@ const untilReady = [
   '-c',
   'for i in $(seq 600); do pg_isready -q -h /run/postgresql -U postgres && exit 0; sleep 0.05; done; exit 1',
 ]
-const pids = 256
-
-/** A tenant for which everything is allocated. The memory of services does not depend on it. */
-const specimen = {
-  id: 't_00000000000000000000',
-  running: true,
-  hasHome: false,
-  restarts: 0,
-  isArchived: false,
-  images: { postgres: '', runtime: '' },
-  subnet: '10.0.0.0/28',
-} as const
 
 /** Whether a tenant has a database and a runtime of its own, rather than the region's shared ones. */
 export function isDedicated({ isolation }: Pick<Snapshot, 'isolation'>): boolean {
@@ -175,18 +154,6 @@ export function createRegion({
     }
   }
 
-  const cachedStacks = new Map<string, Stack>()
-  /** Returns the region's own stack. It is needed for every tenant, so that it is cached until an image or the token changes. */
-  const stackOfRegion = (input: RegionStackInput): Stack => {
-    const key = JSON.stringify([input.images, input.hasHomes, input.hasClusters, acceptedTokens(internalToken)])
-    const cached = cachedStacks.get(key)
-    if (cached !== undefined) return cached
-    const stack = regionStack(input)
-    if (cachedStacks.size >= maxCachedStacks) cachedStacks.clear()
-    cachedStacks.set(key, stack)
-    return stack
-  }
-
   const clusterSettings = () => {
     const { clusters } = settings()
     if (clusters === undefined)
@@ -220,45 +187,15 @@ export function createRegion({
     return primary
   }
 
-  const isRunning = ({ desired }: Snapshot) => desired === 'active' || desired === 'warm'
-
   const hosts = regionHosts(config, engine)
   const gatewayUrls = () => hosts.reachable(config.gateway_internal_urls)
 
-  /** Returns the parts of the region that the stacks of its tenants use. */
-  const environmentOf = async (tenant: Pick<Snapshot, 'isolation'>, signal: AbortSignal): Promise<StackEnvironment> => {
-    const hasContainers = isDedicated(tenant) && processes === undefined
-    const input = hasContainers ? await regionInput({ homes: true, clusters: true }, signal) : undefined
-    if (input === undefined) return { gateways: [], internalToken, docker, areProcesses: processes !== undefined }
-    const stack = stackOfRegion(input)
-    const cluster = input.etcd === undefined ? undefined : { etcd: input.etcd, etcdContainers: etcdContainersOf(stack) }
-    return { gateways: gatewayContainersOf(input.docker, stack), internalToken, docker, cluster }
-  }
-
-  /** Returns the specified stack of a tenant, without hosts. */
-  const stackOf = async (tenant: Snapshot, signal: AbortSignal): Promise<Stack> => {
-    const { id, isolation, sizes, restarts, images, subnet } = tenant
-    const cidr = subnet === undefined || range === undefined ? undefined : tenantSubnet(range, subnet)
-    const specified = {
-      id,
-      isolation,
-      running: isRunning(tenant),
-      hasHome: tenant.homeVersion !== undefined,
-      resources: withPids(sizes),
-      restarts,
-      isArchived: tenant.isArchived,
-      images,
-      subnet: cidr,
-      placement: tenant.placement,
-    }
-    const environment = await environmentOf(tenant, signal)
-    const stack = stackFor(specified, environment)
-    if (tenant.moving === undefined) return stack
-    return withServices(
-      stack,
-      stackFor({ ...specified, ...tenant.moving, hasHome: false, isArchived: false }, environment),
-    )
-  }
+  const stacks = createRegionStacks({ config, range, spansHosts, internalToken })
+  /** What the volumes of the region hold when its tenants use it. */
+  const inUse = { homes: true, clusters: true }
+  /** Returns the input of the region's stack on which the stack of a tenant depends; undefined for a tenant without containers. */
+  const inputFor = async (tenant: Pick<Snapshot, 'isolation'>, signal: AbortSignal) =>
+    isDedicated(tenant) && processes === undefined ? await regionInput(inUse, signal) : undefined
 
   return {
     config,
@@ -279,19 +216,12 @@ export function createRegion({
       return createDedicatedHome(run, migrations, maxObjects)
     },
 
-    async stack(tenant, signal) {
-      const stack = await stackOf(tenant, signal)
-      return spansHosts ? placed(stack, tenant.placement) : stack
-    },
+    stack: async (tenant, signal) => stacks.of(tenant, await inputFor(tenant, signal)),
 
-    async needs({ isolation, sizes }, signal) {
-      const input = { ...specimen, isolation, resources: withPids(sizes) }
-      const { services } = stackFor(input, await environmentOf(input, signal))
-      return services.map(({ name, resources }) => ({ service: name, memoryBytes: resources.memoryBytes }))
-    },
+    needs: async (tenant, signal) => stacks.needs(tenant, await inputFor(tenant, signal)),
 
     async capacities(reserved, signal) {
-      const { services } = stackOfRegion(await regionInput({ homes: true, clusters: true }, signal))
+      const { services } = stacks.own(await regionInput(inUse, signal))
       return hosts.capacities(services, reserved, signal)
     },
 
@@ -324,7 +254,7 @@ export function createRegion({
     ownCluster: spansHosts ? { id: stackId, isolation: 'cluster-per-tenant' } : undefined,
 
     ownStack: async (holds, signal) =>
-      docker === undefined ? undefined : stackOfRegion(await regionInput(holds, signal)),
+      docker === undefined ? undefined : stacks.own(await regionInput(holds, signal)),
 
     async openCluster(tenant, signal) {
       if (!hasCluster(tenant)) return
@@ -340,9 +270,7 @@ export function createRegion({
       const parts = {
         services: serviceNames(isolation),
         volumes: databaseVolumes(isolation),
-        attachedContainers: isCluster
-          ? etcdContainersOf(stackOfRegion(await regionInput({ homes: true, clusters: true }, signal)))
-          : [],
+        attachedContainers: isCluster ? etcdContainersOf(stacks.own(await regionInput(inUse, signal))) : [],
       }
       await requireEngine().removeServices(tenantId, parts, signal, edge)
       if (isCluster) await access().remove(tenantId, signalFor(execMilliseconds, signal))
@@ -393,8 +321,4 @@ export function createRegion({
       }
     },
   }
-}
-
-function withPids(sizes: Snapshot['sizes']) {
-  return { postgres: { ...sizes.postgres, pids }, runtime: { ...sizes.runtime, pids } }
 }
