@@ -139,15 +139,15 @@ function hashOf(service: Service): string {
   const { resources: _resources, replace: _replace, stopSeconds: _stopSeconds, isAttached, ...replacing } = service
   // Existing containers have hashes with the key "isGuest". Another key would replace all of them.
   return createHash('sha256')
-    .update(canonical({ ...replacing, isGuest: isAttached }))
+    .update(JSON.stringify(ordered({ ...replacing, isGuest: isAttached })))
     .digest('hex')
 }
 
-function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
-  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
-  const members = Object.entries(value)
-    .filter(([, inner]) => inner !== undefined)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-  return `{${members.map(([key, inner]) => `${JSON.stringify(key)}:${canonical(inner)}`).join(',')}}`
+/** Returns a value whose members are in the order of their names. */
+function ordered(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map(ordered)
+  const copy: Record<string, unknown> = {}
+  for (const [name, member] of Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) copy[name] = ordered(member)
+  return copy
 }
