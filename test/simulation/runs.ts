@@ -13,6 +13,17 @@ export const replayedSeed = process.env['TENANTRY_SIMULATION_SEED']
 /** Lets the process handle its events between two runs; during a run the queue of promises is never empty. */
 const yieldToEventLoop = () => new Promise((resolve) => setImmediate(resolve))
 
+/** Runs a simulation without the stacks of errors, which take time to create. A replayed run has them. */
+async function quickly(simulate: (seed: number) => Promise<Outcome>, seed: number): Promise<Outcome> {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = 0
+  try {
+    return await simulate(seed)
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit
+  }
+}
+
 function howToReplay({ seed, failure, trace }: Outcome, file: string): string {
   return [`seed ${seed}: ${failure ?? ''}`, ...trace, `replay: TENANTRY_SIMULATION_SEED=${seed} node ${file}`].join(
     '\n',
@@ -31,7 +42,7 @@ export async function checkRuns(
   const failpoints = new Set<string>()
   const failures: number[] = []
   for (let seed = base; seed < base + runs && failures.length < maxFailures; seed++) {
-    const outcome = await simulate(seed)
+    const outcome = await quickly(simulate, seed)
     if (outcome.failure !== undefined) {
       failures.push(seed)
       t.comment(howToReplay(outcome, file))
@@ -58,7 +69,7 @@ export async function checkDefect(
   expected: RegExp,
 ): Promise<void> {
   for (let seed = base; seed < base + maxRunsPerDefect; seed++) {
-    const outcome = await simulate(seed)
+    const outcome = await quickly(simulate, seed)
     if (outcome.failure !== undefined) {
       t.match(outcome.failure, expected)
       t.comment(`run ${seed - base + 1}: ${outcome.failure}`)

@@ -25,9 +25,9 @@ interface Event {
 const storedLines = 40
 
 /** Creates a scheduler. @param report receives every trace line */
-export function createScheduler(report: (line: string) => void = () => undefined): Scheduler {
+export function createScheduler(report?: (line: string) => void): Scheduler {
   const heap: Event[] = []
-  const stored: string[] = []
+  const stored: { at: number; line: string }[] = []
   let time = 0
   let order = 0
   let happened = 0
@@ -54,20 +54,24 @@ export function createScheduler(report: (line: string) => void = () => undefined
       }
     },
     trace(line) {
-      const text = `${time.toFixed(1)} ${line}`
       // FNV-1a.
-      for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193)
-      report(text)
-      if (stored.push(text) > 2 * storedLines) stored.splice(0, storedLines)
+      hash = Math.imul(hash ^ (10 * time), 0x01000193)
+      for (let at = 0; at < line.length; at++) hash = Math.imul(hash ^ line.charCodeAt(at), 0x01000193)
+      report?.(textOf(time, line))
+      if (stored.push({ at: time, line }) > 2 * storedLines) stored.splice(0, storedLines)
     },
     // The next tick runs after all promises that can settle, so that each event ends before the next.
     async run(over) {
       while (!over() && step()) await new Promise((resolve) => process.nextTick(resolve))
     },
-    lines: () => stored.slice(-storedLines),
+    lines: () => stored.slice(-storedLines).map(({ at, line }) => textOf(at, line)),
     hash: () => (hash >>> 0).toString(16).padStart(8, '0'),
     count: () => happened,
   }
+}
+
+function textOf(time: number, line: string): string {
+  return `${time.toFixed(1)} ${line}`
 }
 
 function isBefore(a: Event, b: Event): boolean {

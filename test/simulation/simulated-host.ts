@@ -49,8 +49,9 @@ export function createSimulatedHost({
     )
 
   const labelsOf = (object: { name: string; labels: Labels | undefined }): Labels | undefined => {
+    if (checksLabels) return object.labels
     const stack = /^tenantry-(t_[0-9a-f]+)-/.exec(object.name)?.[1]
-    return checksLabels || stack === undefined
+    return stack === undefined
       ? object.labels
       : { installation, stack, ...(object.labels?.service === undefined ? {} : { service: object.labels.service }) }
   }
