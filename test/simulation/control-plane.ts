@@ -63,6 +63,24 @@ export interface ControlPlaneOptions {
 /** Start time of every run, in milliseconds since the epoch. */
 export const beginning = Date.UTC(2026, 0, 1)
 
+/** What waits for the end of each signal. It has one listener for all of that, because Node adds one to a composed signal slowly. */
+const waiting = new WeakMap<AbortSignal, Set<() => void>>()
+
+/** Calls `work` when a signal aborts. @returns a function that cancels it */
+function whenAborted(signal: AbortSignal | undefined, work: () => void): () => void {
+  if (signal === undefined) return () => undefined
+  const known = waiting.get(signal)
+  const works = known ?? new Set()
+  if (known === undefined) {
+    waiting.set(signal, works)
+    signal.addEventListener('abort', () => {
+      for (const each of works) each()
+    })
+  }
+  works.add(work)
+  return () => void works.delete(work)
+}
+
 type Fate = 'fine' | keyof CallFaults
 
 const fates = ['lost', 'responseLost', 'hang', 'late', 'slow', 'crash'] as const
@@ -128,11 +146,10 @@ export function createControlPlane({
     const end = (deliver: () => void) => {
       if (!isWaiting || !alive) return
       isWaiting = false
-      signal?.removeEventListener('abort', onAbort)
+      ignoreAbort()
       deliver()
     }
-    const onAbort = () => end(() => reject(signal?.reason as Error))
-    signal?.addEventListener('abort', onAbort)
+    const ignoreAbort = whenAborted(signal, () => end(() => reject(signal?.reason as Error)))
     const fail = (milliseconds: number) => after(milliseconds, () => end(() => reject(failure())))
     const respond = (deliver: () => void) =>
       responseDelay === 0 ? end(deliver) : void after(responseDelay, () => end(deliver))
@@ -177,15 +194,15 @@ function clockOf(scheduler: Scheduler, after: Scheduler['after']): Clock {
     async sleep(milliseconds, signal) {
       signal?.throwIfAborted()
       const { promise, resolve, reject } = Promise.withResolvers<undefined>()
-      const onAbort = () => {
+      const ignoreAbort = whenAborted(signal, () => {
+        ignoreAbort()
         cancel()
         reject(signal?.reason as Error)
-      }
+      })
       const cancel = after(milliseconds, () => {
-        signal?.removeEventListener('abort', onAbort)
+        ignoreAbort()
         resolve(undefined)
       })
-      signal?.addEventListener('abort', onAbort, { once: true })
       await promise
     },
     timeout(milliseconds) {
