@@ -6,6 +6,8 @@ import type { RegionConfig } from '../regions/index.ts'
 import {
   etcdContainersOf,
   gatewayContainersOf,
+  hostsOf,
+  parseRange,
   placed,
   regionStack,
   type RegionStackInput,
@@ -18,14 +20,6 @@ import {
 } from '../stacks/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { ResultCache } from './result-cache.ts'
-
-interface RegionStacksOptions {
-  config: RegionConfig
-  /** Range of the region's networks; undefined without networks. */
-  range: Range | undefined
-  spansHosts: boolean
-  internalToken: InternalToken
-}
 
 export type RegionStacks = ReturnType<typeof createRegionStacks>
 
@@ -48,9 +42,20 @@ const specimen = {
   subnet: '10.0.0.0/28',
 } as const
 
-/** Creates the stacks of a region. `input` is that of the region's own stack; undefined for tenants without containers. */
-export function createRegionStacks({ config, range, spansHosts, internalToken }: RegionStacksOptions) {
+/** Returns the range of a region's networks; undefined without networks. @throws RangeError for an invalid range */
+export function rangeOf({ docker, processes }: RegionConfig): Range | undefined {
+  const networks = docker?.network_range ?? processes?.address_range
+  return networks === undefined ? undefined : parseRange(networks, docker !== undefined && hostsOf(docker).length > 0)
+}
+
+/**
+ * Creates the stacks of a region. `input` is that of the region's own stack; undefined for tenants without containers.
+ * @throws RangeError for an invalid range of networks
+ */
+export function createRegionStacks(config: RegionConfig, internalToken: InternalToken) {
   const { docker, processes } = config
+  const range = rangeOf(config)
+  const spansHosts = docker !== undefined && hostsOf(docker).length > 0
   const ownStacks = new ResultCache<Stack>(maxOwnStacks)
   const environments = new ResultCache<{ environment: StackEnvironment; stacks: ResultCache<Stack> }>(maxEnvironments)
 

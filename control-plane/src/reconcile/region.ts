@@ -23,7 +23,6 @@ import {
   type Isolation,
   serviceNames,
   memberPasswords,
-  parseRange,
   patroniPassword,
   subnetCount,
   subnetNumber,
@@ -33,7 +32,7 @@ import { reasonInLog } from './reason-in-log.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { regionHosts } from './region-hosts.ts'
 import type { Region, RegionHoldings } from './region-interface.ts'
-import { createRegionStacks } from './region-stacks.ts'
+import { createRegionStacks, rangeOf, type RegionStacks } from './region-stacks.ts'
 
 export type { Region, RegionHoldings } from './region-interface.ts'
 
@@ -46,6 +45,8 @@ export interface RegionOptions {
   /** Maximum number of a tenant's own relations in its home, and of its other objects. */
   maxObjects: number
   internalToken: InternalToken
+  /** The stacks of the same configuration and token, which several instances may have in common; absent: stacks of its own. */
+  stacks?: RegionStacks
   clock: Clock
 }
 
@@ -89,12 +90,12 @@ export function createRegion({
   migrations,
   maxObjects,
   internalToken,
+  stacks = createRegionStacks(config, internalToken),
   clock,
 }: RegionOptions): Region {
   const { docker, processes } = config
-  const networks = docker?.network_range ?? processes?.address_range
   const spansHosts = docker !== undefined && hostsOf(docker).length > 0
-  const range = networks === undefined ? undefined : parseRange(networks, spansHosts)
+  const range = rangeOf(config)
   const stackId = regionStackId(config.id, engine?.installation ?? '')
 
   const requireEngine = (): Engine => {
@@ -190,7 +191,6 @@ export function createRegion({
   const hosts = regionHosts(config, engine)
   const gatewayUrls = () => hosts.reachable(config.gateway_internal_urls)
 
-  const stacks = createRegionStacks({ config, range, spansHosts, internalToken })
   /** What the volumes of the region hold when its tenants use it. */
   const inUse = { homes: true, clusters: true }
   /** Returns the input of the region's stack on which the stack of a tenant depends; undefined for a tenant without containers. */

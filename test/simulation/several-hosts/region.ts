@@ -4,6 +4,7 @@ import { swarmHosts } from '#control-plane/engines/swarm/swarm-hosts.ts'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { Snapshot } from '#control-plane/reconcile/reconcile-store.ts'
 import { createRegion, isDedicated, type Region } from '#control-plane/reconcile/region.ts'
+import { createRegionStacks, type RegionStacks } from '#control-plane/reconcile/region-stacks.ts'
 import { readRegions, type RegionConfig } from '#control-plane/regions/region-config.ts'
 import type { Chance } from '../chance.ts'
 import type { ControlPlane } from '../control-plane.ts'
@@ -16,8 +17,7 @@ import { sharedRouter, type Machines } from './hosts.ts'
 import type { Patroni } from './patroni.ts'
 import type { ClusterPrograms } from './programs.ts'
 
-export interface HostsRegionOptions {
-  config: RegionConfig
+export interface HostsRegionOptions extends ConfiguredRegion {
   installation: string
   regionStack: string
   machines: Machines
@@ -29,10 +29,29 @@ export interface HostsRegionOptions {
   defects: HostDefects
 }
 
+const internalToken = 'internal'
 export const range = '10.98.0.0/21'
 
-/** Returns the configuration of a region on hosts. @param hosts their IDs */
-export function configure(regionId: string, hosts: readonly string[]): RegionConfig {
+/** A region as all its control planes know it. */
+export interface ConfiguredRegion {
+  config: RegionConfig
+  stacks: RegionStacks
+}
+
+const configured = new Map<string, ConfiguredRegion>()
+
+/** Returns a region on hosts. All runs with the same hosts have its stacks in common. @param hosts their IDs */
+export function configure(regionId: string, hosts: readonly string[]): ConfiguredRegion {
+  const key = hosts.join(' ')
+  const known = configured.get(key)
+  if (known !== undefined) return known
+  const config = configurationOf(regionId, hosts)
+  const region = { config, stacks: createRegionStacks(config, internalToken) }
+  configured.set(key, region)
+  return region
+}
+
+function configurationOf(regionId: string, hosts: readonly string[]): RegionConfig {
   const swarm = {
     hosts: hosts.map((id, at) => ({
       id,
@@ -68,7 +87,7 @@ export function configure(regionId: string, hosts: readonly string[]): RegionCon
 export const controlContainer = 'control-plane'
 
 export function createHostsRegion(options: HostsRegionOptions, caller: ControlPlane): Region {
-  const { config, installation, regionStack, machines, patroni, programs, chance, scheduler } = options
+  const { config, stacks, installation, regionStack, machines, patroni, programs, chance, scheduler } = options
   const { troubles, defects } = options
   const sleep = (milliseconds: number, signal: AbortSignal) => caller.clock.sleep(milliseconds, signal)
   const hosts = machines.all.map((host) => {
@@ -101,7 +120,8 @@ export function createHostsRegion(options: HostsRegionOptions, caller: ControlPl
     homes: new HomeDatabases(config.postgres_url, []),
     migrations: [],
     maxObjects: 2_000,
-    internalToken: 'internal',
+    internalToken,
+    stacks,
     clock: caller.clock,
   })
 

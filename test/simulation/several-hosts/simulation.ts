@@ -50,7 +50,7 @@ export async function simulateSeveralHosts(
     failure ??= what
   }
   const hosts = chance.happens(0.5) ? ['h1', 'h2', 'h3'] : ['h1', 'h2', 'h3', 'h4']
-  const config = configure(regionId, hosts)
+  const { config, stacks } = configure(regionId, hosts)
   let lastAccident = -Infinity
   const database = createControlDatabase(now)
   const invariants = createInvariants({
@@ -105,6 +105,7 @@ export async function simulateSeveralHosts(
   const world: HostsWorld = { machines, patroni, database, parts, config, installation, regionStack }
   const regionOptions = {
     config,
+    stacks,
     installation,
     regionStack,
     machines,
