@@ -264,7 +264,10 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
   for (const { name, networks } of stack.services.slice(0, 4))
     t.equal(networks.length, 1, `${name} is not on the published network`)
   t.equal(regionAddress(parseRange('10.9.0.0/20'), 11), stack.services[4]?.networks[0]?.address)
-  t.match(gatewayContainersOf(input.docker, stack)[0]?.container, /^tenantry-region-local-01234567-gateway-[0-9a-f]{8}$/)
+  t.match(
+    gatewayContainersOf(input.docker, stack)[0]?.container,
+    /^tenantry-region-local-01234567-gateway-[0-9a-f]{8}$/,
+  )
   const given: RegionStackInput = {
     ...input,
     docker: { ...input.docker, gateway: { container: 'given' }, control_container: 'plane' },
