@@ -24,6 +24,7 @@ const part = (name, ...allowed) => ({
 
 /** The control plane's folders in layers. Each may import those of earlier lines (docs/architecture.md). */
 const layers = [
+  ['x509'],
   ['platform', 'stacks'],
   ['engines', 'regions'],
   ['homes', 'http'],

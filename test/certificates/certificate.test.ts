@@ -19,7 +19,7 @@ import {
   time,
   unsignedInteger,
   utf8String,
-} from '#control-plane/certificates/der.ts'
+} from '#control-plane/x509/der.ts'
 import { exists, installPackages } from '#scripts/debian-packages.ts'
 
 if (!(await exists('/usr/bin/openssl'))) await installPackages('openssl')

@@ -2,7 +2,7 @@
 import { createPrivateKey, createPublicKey, generateKeyPairSync, randomBytes, X509Certificate } from 'node:crypto'
 import type { KeyObject } from 'node:crypto'
 import { ControlError } from '../platform/errors.ts'
-import { authorityCertificate, serverCertificate } from './certificate.ts'
+import { authorityCertificate, serverCertificate } from '../x509/index.ts'
 
 /** An authority: its certificate, and its private key. Both are PEM. */
 export interface Authority {

@@ -1,5 +1,5 @@
-// Creates X.509 certificates (RFC 5280) with keys on the curve P-256: one of an authority, and those that it signs for
-// servers. Node can read and verify certificates, but not create them.
+// Creates X.509 certificates (RFC 5280) with keys on the curve P-256: one of an authority, those that it signs for servers, and those of
+// servers that sign their own. Node can read and verify certificates, but not create them. Pure.
 import { createHash, sign, X509Certificate, type KeyObject } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import {
@@ -80,26 +80,58 @@ export function authorityCertificate(input: AuthorityInput): string {
     extension('keyUsage', signsCertificatesAndLists, { isCritical: true }),
     extension('subjectKeyIdentifier', octetString(keyIdentifier(input.publicKey))),
   ]
-  return certificate(input, { ...input, issuer: input }, extensions)
+  return certificate(input, { ...input, issuerName: input.name, sign: signWith(input.privateKey) }, extensions)
 }
 
 /** Creates the certificate of a server. @returns PEM */
 export function serverCertificate(input: ServerInput): string {
-  const purposes = input.isClient === true ? (['serverAuth', 'clientAuth'] as const) : (['serverAuth'] as const)
-  const extensions = [
+  const { name, publicKey, issuer } = input
+  const extensions = serverExtensions(input, issuer.publicKey)
+  return certificate(input, { name, publicKey, issuerName: issuer.name, sign: signWith(issuer.privateKey) }, extensions)
+}
+
+interface OwnInput extends Common, Pick<ServerInput, 'name' | 'publicKey' | 'hosts'> {
+  /** Signs the certificate with the key of `publicKey`: ECDSA with SHA-256, in DER. */
+  sign: Sign
+}
+
+/** Creates the certificate of a server that signs its own. Clients know it, because no authority vouches for it. @returns PEM */
+export function ownServerCertificate(input: OwnInput): string {
+  return certificate(input, { ...input, issuerName: input.name }, serverExtensions(input, input.publicKey))
+}
+
+function serverExtensions(
+  { hosts, publicKey, isClient = false }: Pick<ServerInput, 'hosts' | 'publicKey' | 'isClient'>,
+  issuerKey: KeyObject,
+): Buffer[] {
+  const purposes = isClient ? (['serverAuth', 'clientAuth'] as const) : (['serverAuth'] as const)
+  return [
     extension('basicConstraints', sequence(), { isCritical: true }),
     extension('keyUsage', signsData, { isCritical: true }),
     extension('extKeyUsage', sequence(...purposes.map((purpose) => objectIdentifier(identifiers[purpose])))),
-    extension('subjectAltName', sequence(...input.hosts.map(generalName))),
-    extension('subjectKeyIdentifier', octetString(keyIdentifier(input.publicKey))),
-    extension('authorityKeyIdentifier', sequence(implicit(0, keyIdentifier(input.issuer.publicKey)))),
+    extension('subjectAltName', sequence(...hosts.map(generalName))),
+    extension('subjectKeyIdentifier', octetString(keyIdentifier(publicKey))),
+    extension('authorityKeyIdentifier', sequence(implicit(0, keyIdentifier(issuerKey)))),
   ]
-  return certificate(input, input, extensions)
+}
+
+/** Signs data with a fixed key. */
+type Sign = (data: Buffer) => Buffer
+
+function signWith(privateKey: KeyObject): Sign {
+  return (data) => sign('sha256', data, privateKey)
+}
+
+interface Signed {
+  name: string
+  publicKey: KeyObject
+  issuerName: string
+  sign: Sign
 }
 
 function certificate(
   { serial, notBefore, notAfter }: Common,
-  { name, publicKey, issuer }: Pick<ServerInput, 'name' | 'publicKey' | 'issuer'>,
+  { name, publicKey, issuerName, sign: signBody }: Signed,
   extensions: readonly Buffer[],
 ): string {
   const algorithm = sequence(objectIdentifier(identifiers.ecdsaWithSha256))
@@ -108,13 +140,13 @@ function certificate(
     explicit(0, version3),
     unsignedInteger(serial),
     algorithm,
-    distinguishedName(issuer.name),
+    distinguishedName(issuerName),
     sequence(time(notBefore), time(notAfter)),
     distinguishedName(name),
     publicKey.export({ type: 'spki', format: 'der' }),
     explicit(3, sequence(...extensions)),
   )
-  return new X509Certificate(sequence(body, algorithm, bitString(sign('sha256', body, issuer.privateKey)))).toString()
+  return new X509Certificate(sequence(body, algorithm, bitString(signBody(body)))).toString()
 }
 
 function extension(name: keyof typeof identifiers, value: Buffer, { isCritical = false } = {}): Buffer {
