@@ -68,6 +68,7 @@ export function controlDatabase(
     superuserPassword,
     routerAlias: databaseName,
     hosts: placement,
+    spansHosts: true,
   }).map((service) => ({ ...service, host: hostOf(placement, service.name) }))
   const stores = etcdServices('tenantry/etcd:latest', databaseRange(options), etcd, hosts).map((service, at) => {
     const host = service.host ?? ''

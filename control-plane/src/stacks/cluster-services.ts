@@ -1,5 +1,6 @@
 // The services of a cluster of Postgres, of a tenant's own or of a region's: three members under Patroni, two routers to the primary. Pure.
 import { memberNumbers, type EtcdCredentials, type MemberNumber } from './etcd-services.ts'
+import { memberTlsFiles } from './member-tls.ts'
 import {
   clusterPasswords,
   patroniConfiguration,
@@ -48,6 +49,8 @@ interface ClusterServicesInput {
   routerAlias: string
   /** Hosts of the members, which their names contain, in a region with several. */
   hosts: Placement
+  /** Whether the members are on several hosts, so that they copy from each other over TLS only. */
+  spansHosts: boolean
 }
 
 /** The volumes of the members. One may be missing, because Patroni copies the data from another member. */
@@ -75,7 +78,7 @@ export function memberIdentity(service: string, host: string | undefined): strin
 }
 
 function memberService(input: ClusterServicesInput, passwords: ClusterPasswords, member: MemberNumber): Service {
-  const { id, image, resources, restarts, etcd, settings, ownParameters, superuserPassword, hosts } = input
+  const { id, image, resources, restarts, etcd, settings, ownParameters, superuserPassword, hosts, spansHosts } = input
   const name = `postgres-${member}`
   const identity = memberIdentity(name, hosts[name])
   return {
@@ -85,9 +88,18 @@ function memberService(input: ClusterServicesInput, passwords: ClusterPasswords,
     environment: { TENANTRY_RESTARTS: String(restarts) },
     secrets: {
       'patroni.yml': new SecretText(
-        patroniConfiguration({ cluster: id, member: identity, passwords, settings, ownParameters, superuserPassword }),
+        patroniConfiguration({
+          cluster: id,
+          member: identity,
+          passwords,
+          settings,
+          ownParameters,
+          superuserPassword,
+          hasTls: spansHosts,
+        }),
       ),
       'etcd-ca.pem': new SecretText(etcd.authority),
+      ...(spansHosts ? memberTlsFiles(etcd, id) : {}),
     },
     volumes: { [`data-${member}`]: '/var/lib/postgresql' },
     scratch: { '/tmp': 'size=64m,mode=1777', '/run/postgresql': 'size=1m,mode=0700,uid=10002,gid=10002' },

@@ -35,6 +35,8 @@ interface ClusterInput {
   runtimes: readonly Service[]
   /** Hosts of the services, in a region with several. */
   placement: Placement
+  /** Whether the region has several hosts. */
+  spansHosts: boolean
 }
 
 /**
@@ -68,6 +70,7 @@ export function clusterStack(input: ClusterInput): Stack {
         ownParameters: input.isArchived ? memberArchiveSettings : {},
         routerAlias: input.postgresAlias,
         hosts: input.placement,
+        spansHosts: input.spansHosts,
       }),
       ...runtimes,
     ],

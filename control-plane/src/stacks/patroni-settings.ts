@@ -1,6 +1,7 @@
 // The configuration of Patroni on one member of a cluster. Pure.
 import { movableSettings, sharedServerSettings } from './shared-server-settings.ts'
 import { derivedPassword, etcdClientHosts, type EtcdCredentials } from './etcd-services.ts'
+import { clientTlsSettings, serverTlsParameters } from './member-tls.ts'
 
 /** Port of Patroni's REST interface inside the containers of members. */
 export const patroniPort = 8008
@@ -75,13 +76,15 @@ export function sharedClusterSettings(size: Readonly<Record<string, string | num
 /**
  * Returns the rules of pg_hba.conf. Tenants' logins arrive through the routers.
  * @param isShared whether the superuser connects over TCP, as the control plane does to a database that tenants share
+ * @param hasTls whether members reject each other's connections without TLS
  */
-function hostAccess(isShared: boolean): string[] {
+function hostAccess(isShared: boolean, hasTls: boolean): string[] {
+  const members = hasTls ? 'hostssl' : 'host'
   return [
     'local all,replication postgres peer',
     'local all all reject',
-    'host replication replicator samenet scram-sha-256',
-    'host postgres rewind samenet scram-sha-256',
+    `${members} replication replicator samenet scram-sha-256`,
+    `${members} postgres rewind samenet scram-sha-256`,
     isShared ? 'host all replicator,rewind all reject' : 'host all postgres,replicator,rewind all reject',
     'host replication all all reject',
     'host all all all scram-sha-256',
@@ -107,6 +110,8 @@ interface PatroniInput {
   ownParameters: Readonly<Record<string, string>>
   /** Password with which the superuser of a new cluster connects over TCP; undefined if it cannot. */
   superuserPassword: string | undefined
+  /** Whether members copy from each other over TLS only. */
+  hasTls: boolean
 }
 
 /** Returns the purpose from which the password of a cluster's user of etcd is derived. */
@@ -137,7 +142,8 @@ export function clusterPasswords(etcd: Pick<EtcdCredentials, 'seed'>, cluster: s
 
 /** Returns the configuration as JSON, which is valid YAML. It contains passwords. */
 export function patroniConfiguration(input: PatroniInput): string {
-  const { cluster, member, passwords, settings, ownParameters, superuserPassword } = input
+  const { cluster, member, passwords, settings, ownParameters, superuserPassword, hasTls } = input
+  const client = hasTls ? clientTlsSettings : {}
   return JSON.stringify({
     scope: cluster,
     namespace,
@@ -177,11 +183,15 @@ export function patroniConfiguration(input: PatroniInput): string {
           username: 'postgres',
           ...(superuserPassword === undefined ? {} : { password: superuserPassword }),
         },
-        replication: { username: 'replicator', password: passwords.replicator },
-        rewind: { username: 'rewind', password: passwords.rewind },
+        replication: { username: 'replicator', password: passwords.replicator, ...client },
+        rewind: { username: 'rewind', password: passwords.rewind, ...client },
       },
-      parameters: { unix_socket_directories: '/run/postgresql', ...ownParameters },
-      pg_hba: hostAccess(superuserPassword !== undefined),
+      parameters: {
+        unix_socket_directories: '/run/postgresql',
+        ...ownParameters,
+        ...(hasTls ? serverTlsParameters : {}),
+      },
+      pg_hba: hostAccess(superuserPassword !== undefined, hasTls),
     },
     watchdog: { mode: 'off' },
     log: { deduplicate_heartbeat_logs: true },

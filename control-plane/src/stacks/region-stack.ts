@@ -237,6 +237,7 @@ function sharedCluster(input: RegionStackInput, { clusterHosts }: RegionLayout):
     superuserPassword,
     routerAlias: sharedPostgresName(region),
     hosts: clusterHosts,
+    spansHosts: true,
   })
   return placed({ id, services, volumes: [...clusterVolumes] }, clusterHosts)
 }

@@ -219,6 +219,7 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
     region: cluster,
     runtimes: clusterRuntimes.map(runtime),
     placement,
+    spansHosts,
   })
 }
 
