@@ -63,7 +63,7 @@ const OverlayNetwork = Type.Object(
     Driver: Type.Literal('overlay'),
     Attachable: Type.Literal(true),
     IPAM: addressesOf({ Subnet: Type.String(), IPRange: Type.Optional(Type.String()) }),
-    Options: Type.Object({}, closed),
+    Options: Type.Object({ encrypted: Type.Optional(Type.Literal('')) }, closed),
   },
   closed,
 )

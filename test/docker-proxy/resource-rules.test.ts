@@ -186,6 +186,7 @@ t.test('On several hosts, only overlay networks of our own client pass', async (
   }
   const create = (body: Json) => passed('POST', '/networks/create', body, severalHosts)
   t.same(create(overlay).body, overlay)
+  t.doesNotThrow(() => create(changed(overlay, 'Options', { encrypted: '' })))
   t.doesNotThrow(() =>
     create(changed(overlay, 'IPAM.Config', [{ Subnet: '10.201.0.0/25', IPRange: '10.201.0.64/26' }])),
   )

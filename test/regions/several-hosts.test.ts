@@ -140,6 +140,27 @@ t.test(
   },
 )
 
+t.test('All networks are encrypted if the operator has set it, and else none', (t) => {
+  const encryption = (encrypts: boolean | undefined) => {
+    const settings = {
+      ...docker,
+      proxy_containers: [{ host: 'a', container: 'proxy' }],
+      ...(encrypts === undefined ? {} : { encrypted_networks: encrypts }),
+    }
+    const stacks = [
+      regionStack({ ...input, docker: settings }),
+      stackFor(clusterInput, { ...surroundings, docker: settings }),
+      stackFor({ ...clusterInput, isolation: 'database-per-tenant' }, { ...surroundings, docker: settings }),
+    ]
+    return stacks.flatMap(({ networks }) => networks.map(({ isEncrypted }) => isEncrypted))
+  }
+  t.same(encryption(true), [true, true, true, true])
+  for (const setting of [false, undefined]) t.same(encryption(setting), Array(4).fill(undefined))
+  t.match(read({ encrypted_networks: true }).docker, { encrypted_networks: true })
+  t.throws(() => read({ encrypted_networks: 'yes' }), /swarm\/encrypted_networks/)
+  t.end()
+})
+
 t.test('Proxies in front of the gateways are on their public network, and the gateways trust them', (t) => {
   const proxies = ['a', 'c'].map((host) => ({ host, container: 'caddy' }))
   const withProxies = (gateway: object = {}) =>

@@ -45,6 +45,10 @@ export interface PlatformOptions {
   storage: PlatformStorage | undefined
   /** Whether the control database is a cluster on these hosts. */
   hasControlDatabase: boolean
+  /** Whether Docker encrypts the region's networks, as the option states it; undefined without the option. */
+  encryptedNetworks: boolean | undefined
+  /** Whether the kernel of the host on which the program runs can encrypt them. */
+  kernelEncrypts: boolean
   /** Subnets of the networks that exist, by name. */
   existingNetworks: ReadonlyMap<string, string>
 }
@@ -74,6 +78,8 @@ const options = {
   's3-path-style': { ...text, default: 'false' },
   's3-access-key-id': text,
   'control-database': { ...text, default: 'cluster' },
+  'encrypted-networks': text,
+  'kernel-encrypts': { ...text, default: 'false' },
   'existing-network': { ...text, multiple: true },
 } as const
 
@@ -121,6 +127,11 @@ export function readPlatformOptions(args: readonly string[]): PlatformOptions {
     storage: readStorage(given),
     hasControlDatabase:
       check('control-database', given['control-database'], /^(?:cluster|external)$/, 'cluster, external') === 'cluster',
+    encryptedNetworks:
+      given['encrypted-networks'] === undefined
+        ? undefined
+        : readFlag('encrypted-networks', given['encrypted-networks']),
+    kernelEncrypts: readFlag('kernel-encrypts', given['kernel-encrypts']),
     existingNetworks: new Map((given['existing-network'] ?? []).map(readNetwork)),
   }
 }
@@ -142,6 +153,10 @@ function invalid(option: string, value: string, allowed: string): ConfigurationE
 function check(option: string, value: string, pattern: RegExp, allowed: string): string {
   if (!pattern.test(value)) throw invalid(option, value, allowed)
   return value
+}
+
+function readFlag(option: string, value: string): boolean {
+  return check(option, value, /^(?:true|false)$/, 'true, false') === 'true'
 }
 
 function readPort(option: string, value: string): number {
@@ -201,7 +216,7 @@ function readStorage(given: Given): PlatformStorage | undefined {
   if (endpoint === undefined && bucket === undefined && keyId === undefined) return undefined
   if (endpoint === undefined || bucket === undefined || keyId === undefined)
     throw new ConfigurationError('The options --s3-endpoint, --s3-bucket and --s3-access-key-id belong together.')
-  const isPathStyle = check('s3-path-style', given['s3-path-style'], /^(?:true|false)$/, 'true, false') === 'true'
+  const isPathStyle = readFlag('s3-path-style', given['s3-path-style'])
   return {
     endpoint,
     bucket,

@@ -17,6 +17,7 @@ const Region = Type.Object({
     hosts: Type.Array(Type.Object({ id: Type.String(), address: Type.String(), zone: Type.Optional(Type.String()) })),
     network_range: Type.String(),
     gateway: Type.Object({ port: Type.Integer(), postgres_port: Type.Integer() }),
+    encrypted_networks: Type.Optional(Type.Boolean()),
     storage: Type.Optional(Type.Object({ s3: Type.Optional(Type.Record(Type.String(), Type.Unknown())) })),
   }),
 })
@@ -67,6 +68,7 @@ function regionOf(options: PlatformOptions): object {
         .map(({ id }) => ({ host: id, container: controlContainer(options) })),
       proxy_containers: hosts.map(({ id }) => ({ host: id, container: proxyContainer(options) })),
       gateway: { port: publicPorts.gateway, postgres_port: publicPorts.postgres },
+      encrypted_networks: options.encryptedNetworks ?? options.kernelEncrypts,
       egress: {},
       ...(storage === undefined
         ? {}
@@ -114,6 +116,10 @@ function comparisons(
     ['network-range', options.networkRange, swarm.network_range],
     ['gateway-port', options.ports.gateway, swarm.gateway.port],
     ['postgres-port', options.ports.postgres, swarm.gateway.postgres_port],
+    // Without the option, the file decides.
+    ...(options.encryptedNetworks === undefined
+      ? []
+      : [['encrypted-networks', options.encryptedNetworks, swarm.encrypted_networks ?? false] as const]),
     ...options.hosts.map((host, at) => ['host', described(host), described(swarm.hosts[at] ?? host)] as const),
     ...Object.entries(options.storage ?? {}).map(
       ([field, value]) => [`s3-${field.replaceAll('_', '-')}`, value, s3[field] ?? 'none'] as const,

@@ -55,9 +55,10 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
   }
 
   const createNetwork = (stack: Stack, network: string, signal: AbortSignal) => {
-    const { subnet, internal, hostAddress, assigned } = networkOf(stack, network)
+    const { subnet, internal, hostAddress, assigned, isEncrypted } = networkOf(stack, network)
     const spec = { name: networkName(stack.id, network), labels: owner(stack.id), subnet, internal, hostAddress }
-    return hosts.createNetwork({ ...spec, ...(assigned === undefined ? {} : { assigned }) }, signal)
+    const range = assigned === undefined ? {} : { assigned }
+    return hosts.createNetwork({ ...spec, ...range, ...(isEncrypted === true ? { isEncrypted } : {}) }, signal)
   }
 
   const createContainer = async (stack: Stack, service: Service, signal: AbortSignal) => {

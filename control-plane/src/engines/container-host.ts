@@ -66,6 +66,8 @@ export interface ObservedNetwork {
   labels: Labels
   subnet: string
   internal: boolean
+  /** Whether its packets are encrypted between hosts; absent: they are not. */
+  isEncrypted?: boolean
   /** Names of the containers on it, running or not, as far as the hosts report them; `memberName` makes them. */
   members: readonly string[]
 }
@@ -130,6 +132,8 @@ export interface NetworkSpec {
   assigned?: string
   /** Whether the network connects containers on several hosts; absent: it exists on one. */
   spansHosts?: boolean
+  /** Whether its packets are encrypted between the hosts; absent: they are not. */
+  isEncrypted?: boolean
 }
 
 /** A volume to be created, empty. */

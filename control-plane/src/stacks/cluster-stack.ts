@@ -4,7 +4,7 @@ import { clusterServices, clusterVolumes } from './cluster-services.ts'
 import { derivedPassword, etcdName, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { clusterSettings, etcdPasswordPurpose } from './patroni-settings.ts'
 import type { Placement } from './placed.ts'
-import type { AttachedContainer, OtherContainer, Resources, Service, Stack } from './stack.ts'
+import type { AttachedContainer, Network, OtherContainer, Resources, Service, Stack } from './stack.ts'
 
 /** The parts of a region that its clusters use. */
 export interface ClusterRegion {
@@ -37,6 +37,8 @@ interface ClusterInput {
   placement: Placement
   /** Whether the region has several hosts. */
   spansHosts: boolean
+  /** Whether the network is encrypted between them. */
+  encryption: Pick<Network, 'isEncrypted'>
 }
 
 /**
@@ -53,7 +55,9 @@ export function clusterStack(input: ClusterInput): Stack {
   return {
     id,
     state: running ? 'running' : 'stopped',
-    networks: [{ name: 'net', subnet, internal: true, hostAddress: false, attachedContainers: attached }],
+    networks: [
+      { name: 'net', subnet, internal: true, hostAddress: false, ...input.encryption, attachedContainers: attached },
+    ],
     volumes: [
       ...clusterVolumes,
       // Runtimes with a volume each have their files in S3.

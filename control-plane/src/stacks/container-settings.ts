@@ -169,6 +169,11 @@ export const SwarmSettings = Type.Object(
     clusters: Clusters,
     /** Seconds without a response after which a host counts as lost; 600 if absent. */
     lost_after_seconds: Type.Optional(Type.Integer({ minimum: 30, maximum: 86_400 })),
+    /**
+     * Whether Docker encrypts the networks that are created from now on. The kernel of each host must have ESP, because an encrypted
+     * network passes no packets otherwise. Absent: it does not.
+     */
+    encrypted_networks: Type.Optional(Type.Boolean()),
     ...shared,
   },
   { additionalProperties: false },
@@ -177,6 +182,11 @@ export type SwarmSettings = Static<typeof SwarmSettings>
 
 /** Settings of a region whose services are containers, on one host or on several. */
 export type ContainerSettings = DockerSettings | SwarmSettings
+
+/** Whether the region's networks are encrypted between its hosts. In a region on one host, there is nothing to encrypt. */
+export function hasEncryptedNetworks(settings: ContainerSettings): boolean {
+  return 'hosts' in settings && settings.encrypted_networks === true
+}
 
 /** Returns the hosts of a region on several; none for a region on one. */
 export function hostsOf(settings: ContainerSettings): readonly HostSettings[] {

@@ -12,6 +12,7 @@ export { type ClusterRegion, etcdClusterPassword } from './cluster-stack.ts'
 export {
   type ContainerSettings,
   DockerSettings,
+  hasEncryptedNetworks,
   hostsOf,
   type HostSettings,
   S3Bucket,

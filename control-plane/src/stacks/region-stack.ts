@@ -1,6 +1,6 @@
 // Computes a region's stack: the Postgres, the runtimes and the gateway that its tenants share. Pure.
 import { acceptedTokens, type InternalToken } from '@tenantry/contract'
-import { hostsOf, type ContainerSettings } from './container-settings.ts'
+import { hasEncryptedNetworks, hostsOf, type ContainerSettings } from './container-settings.ts'
 import { clusterServices, clusterVolumes } from './cluster-services.ts'
 import { etcdName, etcdServices, etcdVolumes, memberNumbers, type EtcdCredentials } from './etcd-services.ts'
 import { SecretText } from './secret-text.ts'
@@ -154,12 +154,14 @@ export function regionStack(input: RegionStackInput): Stack {
   const postgres = spansHosts ? sharedCluster(input, layout) : sharedPostgres(input, layout)
   const subnets = regionSubnets(layout.range)
   const assigned = spansHosts ? { assigned: subnets.assigned } : {}
+  const encryption = hasEncryptedNetworks(docker) ? { isEncrypted: true } : {}
   const net = {
     name: 'net',
     subnet: subnets.net,
     ...assigned,
     internal: true,
     hostAddress: true,
+    ...encryption,
     attachedContainers: attachedContainersOf(docker, layout),
   }
   const etcd = etcdOf(input, layout)
@@ -190,6 +192,7 @@ export function regionStack(input: RegionStackInput): Stack {
     ...(layout.proxies.length === 0 ? {} : { assigned: subnets.proxyAssigned }),
     internal: false,
     hostAddress: true,
+    ...encryption,
     attachedContainers: layout.proxies.map((part) => ({ ...part, alias: 'proxy' })),
   }
   return {

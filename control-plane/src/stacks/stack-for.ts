@@ -4,12 +4,12 @@ import { archiveSettings } from './archive-settings.ts'
 import { clusterMembers, clusterRouters } from './cluster-services.ts'
 import { clusterStack, type ClusterRegion } from './cluster-stack.ts'
 import type { Isolation, OwnIsolation } from './isolation.ts'
-import { hostsOf, type ContainerSettings } from './container-settings.ts'
+import { hasEncryptedNetworks, hostsOf, type ContainerSettings } from './container-settings.ts'
 import { processAddress } from './process-settings.ts'
 import { relayedStorageEnvironment, runtimeEnvironment, siblingHosts, storageSecrets } from './runtime-settings.ts'
 import { SecretText } from './secret-text.ts'
 import type { Placement } from './placed.ts'
-import type { OtherContainer, Resources, Service, Stack } from './stack.ts'
+import type { Network, OtherContainer, Resources, Service, Stack } from './stack.ts'
 import { nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Limits of each component of a tenant. */
@@ -141,7 +141,7 @@ export function runtimeAliases(tenantId: string, isolation: Isolation, host?: st
 function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stack {
   const { id, resources, restarts, hasHome, isArchived, placement = {} } = tenant
   const { images, subnet } = allocated(tenant)
-  const { gateways, areProcesses = false } = environment
+  const { gateways, areProcesses = false, docker } = environment
   const address = (component: 'postgres' | 'runtime') =>
     areProcesses ? { address: processAddress(subnet, component) } : {}
   return {
@@ -153,6 +153,7 @@ function dedicatedStack(tenant: StackInput, environment: StackEnvironment): Stac
         subnet,
         internal: true,
         hostAddress: false,
+        ...encryptionOf(docker),
         attachedContainers: gateways.map((gateway) => ({ ...gateway, alias: 'gateway' })),
       },
     ],
@@ -220,7 +221,12 @@ function stackOfCluster(tenant: StackInput, environment: StackEnvironment): Stac
     runtimes: clusterRuntimes.map(runtime),
     placement,
     spansHosts,
+    encryption: encryptionOf(docker),
   })
+}
+
+function encryptionOf(docker: ContainerSettings | undefined): Pick<Network, 'isEncrypted'> {
+  return docker !== undefined && hasEncryptedNetworks(docker) ? { isEncrypted: true } : {}
 }
 
 /** Returns what was allocated for the tenant's services. @throws RangeError before that */

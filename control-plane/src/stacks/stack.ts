@@ -92,6 +92,8 @@ export interface Network {
   internal: boolean
   /** Whether the host itself has an address on the network. */
   hostAddress: boolean
+  /** Whether the engine encrypts the packets between its hosts; absent: it does not. A network that exists stays as it is. */
+  isEncrypted?: boolean
   attachedContainers: readonly AttachedContainer[]
 }
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { type NetworkSpec, type Ownership, EngineError, endpoint, rejectForeign, toDocker } from '../index.ts'
 import { segment, type EngineApi } from './engine-api.ts'
 import { statusOf, rejectionText } from './errors.ts'
-import { attachedNetworks } from './observed.ts'
+import { attachedNetworks, encryptedOption } from './observed.ts'
 import { pollUntilFound } from './poll-until-found.ts'
 
 export async function createNetwork(api: EngineApi, spec: NetworkSpec, signal: AbortSignal): Promise<void> {
@@ -40,7 +40,7 @@ async function appears(
 }
 
 function networkBody({ name, labels, subnet, ...spec }: NetworkSpec): Dockerode.NetworkCreateOptions {
-  const { internal, hostAddress, spansHosts = false, assigned } = spec
+  const { internal, hostAddress, spansHosts = false, assigned, isEncrypted = false } = spec
   return {
     Name: name,
     CheckDuplicate: true,
@@ -49,7 +49,10 @@ function networkBody({ name, labels, subnet, ...spec }: NetworkSpec): Dockerode.
     Attachable: spansHosts,
     EnableIPv6: false,
     IPAM: { Driver: 'default', Config: [{ Subnet: subnet, ...(assigned === undefined ? {} : { IPRange: assigned }) }] },
-    Options: spansHosts || hostAddress ? {} : { 'com.docker.network.bridge.inhibit_ipv4': 'true' },
+    Options: {
+      ...(spansHosts || hostAddress ? {} : { 'com.docker.network.bridge.inhibit_ipv4': 'true' }),
+      ...(isEncrypted ? { [encryptedOption]: '' } : {}),
+    },
     Labels: toDocker(labels),
   }
 }

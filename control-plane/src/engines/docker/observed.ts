@@ -52,6 +52,9 @@ export function observedContainer(
   }
 }
 
+/** Docker's option of an overlay network whose packets are encrypted. It has no value. */
+export const encryptedOption = 'encrypted'
+
 /** Converts a network; undefined if its labels are not Tenantry's. @param members names of the containers on it */
 export function observedNetwork(
   found: Dockerode.NetworkInspectInfo,
@@ -65,6 +68,7 @@ export function observedNetwork(
     labels,
     subnet: found.IPAM?.Config?.[0]?.Subnet ?? '',
     internal: found.Internal,
+    ...(encryptedOption in (found.Options ?? {}) ? { isEncrypted: true } : {}),
     members,
   }
 }
