@@ -304,6 +304,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     placements: reconcileStore.placements,
     ...createRoomCheck({ ...observationDeps, room: createRoomStore(database) }),
     regionCondition: (region) => conditions.of(region),
+    regionConditions: (region) => conditions.listOf(region),
     engineOf: (region) => regions.get(region)?.engine,
     sharedServer: (region) => sessions.sharedServer(region),
     changes,

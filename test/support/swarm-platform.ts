@@ -211,7 +211,8 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   /** Returns the status of the region's condition, which only the leader knows. */
   const conditionOn = async (host: LabHost): Promise<string | undefined> => {
     const { body } = await callOn(host, 'GET', '/v1/regions')
-    return (body['regions'] as { conditions: { status: string }[] }[] | undefined)?.[0]?.conditions[0]?.status
+    const regions = body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined
+    return regions?.[0]?.conditions.find(({ type }) => type === 'Ready')?.status
   }
   await until(async () => {
     const found = await Promise.all(controlHosts.map(conditionOn))

@@ -124,8 +124,8 @@ async function startPlatform(t: Test) {
   }
   const isReady = async (host: LabHost) => {
     const { body } = await callOn(host, 'GET', '/v1/regions').catch(() => ({ body: {} as Record<string, unknown> }))
-    const [region] = (body['regions'] as { conditions: { status: string }[] }[] | undefined) ?? []
-    return region?.conditions[0]?.status === 'True'
+    const [region] = (body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined) ?? []
+    return region?.conditions.find(({ type }) => type === 'Ready')?.status === 'True'
   }
   await explained(
     'The region is not ready.',

@@ -5,10 +5,12 @@ import { Table } from '../parts/table.tsx'
 
 /** Conditions for which `True` is bad. */
 const badWhenTrue = ['Drift', 'Disk', 'Loss']
+/** Reason of a state for which operators have a remedy that the platform does not observe. */
+const privateLinkRequired = 'PrivateLinkRequired'
 
 function kindOf({ type, status, reason }: Condition): 'good' | 'warn' | 'bad' | 'quiet' {
   if (status === 'True') return badWhenTrue.includes(type) ? 'warn' : 'good'
-  if (status === 'False') return 'bad'
+  if (status === 'False') return reason === privateLinkRequired ? 'warn' : 'bad'
   return reason === 'Halted' ? 'quiet' : 'warn'
 }
 

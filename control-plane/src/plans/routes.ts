@@ -14,8 +14,8 @@ const MaybeInteger = Type.Union([Type.Integer(), Type.Null()], { description: 'n
 export interface PlanRoutesDeps {
   plans: PlanStore
   regions: readonly RegionConfig[]
-  /** Returns the region's condition at the leader's last check; undefined without one. */
-  regionCondition(region: string): RegionCondition | undefined
+  /** Returns the region's conditions at the leader's last check; none without one. */
+  regionConditions(region: string): readonly RegionCondition[]
 }
 
 /** Adds the routes that list plans with their quotas, and regions (specification, section 8). */
@@ -90,7 +90,7 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
                   }),
                   {
                     description:
-                      'The condition at the last check; empty without a check, or where another control plane is the leader',
+                      'The conditions at the last check; empty without a check, or where another control plane is the leader',
                   },
                 ),
               }),
@@ -102,13 +102,12 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
     (request) => ({
       regions: regionsOf(limitOf(request), deps.regions).map((region) => {
         const { id, engine, domain } = region
-        const condition = deps.regionCondition(id)
         return {
           id,
           engine,
           domain,
           isolations: [...isolationsOf(region)],
-          conditions: condition === undefined ? [] : [condition],
+          conditions: [...deps.regionConditions(id)],
         }
       }),
     }),

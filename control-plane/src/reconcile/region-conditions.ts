@@ -4,14 +4,20 @@ import { EngineError } from '../engines/index.ts'
 import { reasonOf } from './not-ready.ts'
 import type { RegionCondition } from '../regions/index.ts'
 
-/** The condition of each region as the leading control plane last observed it, in memory. */
+/** The conditions of each region as the leading control plane last observed them, in memory. */
 export type RegionConditions = ReturnType<typeof createRegionConditions>
 
 /** Creates an empty record of regions' conditions. */
 export function createRegionConditions(clock: Pick<Clock, 'now'>) {
   const known = new Map<string, RegionCondition>()
-  const report = (region: string, reported: Omit<RegionCondition, 'type' | 'observed_at'>) =>
-    void known.set(region, { type: 'Ready', ...reported, observed_at: clock.now().toISOString() })
+  const encryption = new Map<string, RegionCondition>()
+  type Reported = Omit<RegionCondition, 'type' | 'observed_at'>
+  const observed = (type: RegionCondition['type'], reported: Reported): RegionCondition => ({
+    type,
+    ...reported,
+    observed_at: clock.now().toISOString(),
+  })
+  const report = (region: string, reported: Reported) => void known.set(region, observed('Ready', reported))
   return {
     /** Records that the region's own stack is as specified. */
     ready: (region: string): void => report(region, { status: 'True', reason: 'Observed', message: '' }),
@@ -22,11 +28,20 @@ export function createRegionConditions(clock: Pick<Clock, 'now'>) {
         reason: reasonOf(error),
         message: error instanceof EngineError ? error.message : otherwise,
       }),
-    /** Returns a region's condition; undefined before the first observation, or if another control plane leads. */
+    /** Records whether the traffic between the region's hosts is encrypted. */
+    encrypted: (region: string, reported: Reported): void =>
+      void encryption.set(region, observed('Encrypted', reported)),
+    /** Returns whether a region is ready; undefined before the first observation, or if another control plane leads. */
     of: (region: string): RegionCondition | undefined => known.get(region),
-    /** Returns the conditions of all observed regions, by region. */
+    /** Returns all conditions of a region, `Ready` first; none before the first observation, or if another control plane leads. */
+    listOf: (region: string): RegionCondition[] =>
+      [known.get(region), encryption.get(region)].filter((condition) => condition !== undefined),
+    /** Returns whether each observed region is ready, by region. */
     all: (): ReadonlyMap<string, RegionCondition> => known,
     /** Evicts all conditions, because another control plane leads. */
-    evict: (): void => known.clear(),
+    evict: (): void => {
+      known.clear()
+      encryption.clear()
+    },
   }
 }

@@ -5,6 +5,7 @@ import { hasFormer, planSteps, reachablePart, type ObservedHost, type Engine, En
 import type { HostState } from '../placement/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
 import { createRegionConvergence } from './converge-region.ts'
+import { networkEncryption } from './network-encryption.ts'
 import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
@@ -27,7 +28,7 @@ interface RegionLoopDeps {
   wake: (tenantId: string) => void
   /** Reports that the engine is reachable again. */
   recovered: () => void
-  conditions: Pick<RegionConditions, 'ready' | 'failed'>
+  conditions: Pick<RegionConditions, 'ready' | 'failed' | 'encrypted'>
   /** Records every sweep of the whole region. */
   measure: (sweep: { seconds: number; orphans: number; removed: number; corrected: boolean }) => void
   log: Pick<Log, 'info' | 'warn'>
@@ -128,6 +129,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   const sweepOnce = async (): Promise<void> => {
     const begin = clock.now().getTime()
     const host = await poll()
+    const encryption = networkEncryption(region.config.docker, ownStack, host)
+    if (encryption !== undefined && !stopped()) deps.conditions.encrypted(region.config.id, encryption)
     // A failure of the region's shared services does not stop the work for tenants with services of their own.
     const corrected = await convergeOwn(host).catch((error: unknown) => {
       reportFailure(

@@ -1,8 +1,11 @@
-// The condition of a region.
+// The conditions of a region.
 
-/** Whether a region's own stack runs as it should. If not, `reason` is a code for programs. */
+/**
+ * A condition of a region: whether its own stack runs as it should, or whether the traffic between its hosts is encrypted. If not, `reason`
+ * is a code for programs.
+ */
 export interface RegionCondition {
-  type: 'Ready'
+  type: 'Ready' | 'Encrypted'
   status: 'True' | 'False'
   reason: string
   /** A public message for people. */
