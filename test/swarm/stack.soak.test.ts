@@ -19,6 +19,7 @@ import { startS3Server } from '#test/support/s3-server.ts'
 import { startSwarmLab, type LabHost } from '#test/support/swarm-lab.ts'
 import { forward } from '#test/support/swarm-platform.ts'
 import { startLoadedTenant } from './loaded-tenant.ts'
+import { checkReplicationTls } from './replication-tls.ts'
 
 const run = promisify(execFile)
 const project = new URL('../../', import.meta.url).pathname
@@ -213,6 +214,26 @@ t.test('A platform of deploy/setup --swarm continues after the loss of a host', 
   const platform = await startPlatform(t)
   const { hosts } = platform.lab
   await platform.untilDatabaseComplete()
+  const members = hosts.slice(0, 3).map((host, at) => ({ host, container: `tenantry-postgres-${at + 1}` }))
+  const isReplica = [
+    'psql',
+    '-XAt',
+    '-h',
+    '/run/postgresql',
+    '-U',
+    'postgres',
+    '-d',
+    'postgres',
+    '-c',
+    'select pg_is_in_recovery()',
+  ]
+  const roles = await Promise.all(
+    members.map(async ({ host, container }) => (await host.docker('exec', container, ...isReplica)).trim()),
+  )
+  const [primary, replica] = [members[roles.indexOf('f')], members[roles.indexOf('t')]]
+  if (primary === undefined || replica === undefined)
+    throw new Error(`The control database has the roles ${roles.join(', ')}.`)
+  await checkReplicationTls(t, primary, primary.container.replace('tenantry-', ''), replica)
   const expected = new Map(
     await Promise.all(hosts.map(async (host) => [host.id, await platform.running(host)] as const)),
   )

@@ -1,14 +1,41 @@
 // A platform on three hosts. A tenant with a cluster of its own, and one that shares the cluster of the region, continue after the sudden
 // loss of the host with both primaries, without losing a row or a file. The former's services are created on the other hosts, leave a
 // host that is drained, and leave nothing behind when the tenant is deleted.
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { until } from '#test/support/docker.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
-import { startSwarmPlatform } from '#test/support/swarm-platform.ts'
+import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-platform.ts'
 import { startLoadedTenant } from './loaded-tenant.ts'
+import { checkReplicationTls, type MemberContainer } from './replication-tls.ts'
 
 const seconds = (since: number) => ((performance.now() - since) / 1000).toFixed(1)
+
+/** Checks the replication of a cluster on its running members. */
+async function checkCluster(t: Test, platform: SwarmPlatform, cluster: string): Promise<void> {
+  await platform.untilComplete(cluster)
+  const { member: primary } = await platform.primaryOf(cluster)
+  const members = new Map<string, MemberContainer>()
+  for (const host of platform.lab.hosts)
+    for (const container of await platform.containersOf(host, cluster)) {
+      const member = clusterMembers.find((name) => container.startsWith(`tenantry-${cluster}-${name}-`))
+      if (member !== undefined) members.set(member, { host, container })
+    }
+  const replica = members.get(clusterMembers.find((name) => name !== primary) ?? '')
+  const found = members.get(primary)
+  if (found === undefined || replica === undefined) throw new Error(`The cluster ${cluster} has not all its members.`)
+  await checkReplicationTls(t, found, primary, replica)
+}
+
+/** Returns the conditions of the region, which only the control plane that leads knows. */
+async function regionConditions(platform: SwarmPlatform): Promise<Record<string, unknown>[]> {
+  const leader = new URL(platform.controlUrl)
+  leader.hostname = (await platform.leader()).address
+  const headers = { authorization: `Bearer ${platform.platformKey}` }
+  const response = await fetch(new URL('/v1/regions', leader), { headers })
+  const { regions } = (await response.json()) as { regions: { conditions: Record<string, unknown>[] }[] }
+  return regions.flatMap(({ conditions }) => conditions)
+}
 
 t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async (t) => {
   const platform = await startSwarmPlatform(t)
@@ -21,6 +48,13 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   t.match(
     (ready['conditions'] as { type: string }[]).find(({ type }) => type === 'Spread'),
     { status: 'True', message: 'The services of the tenant are on 3 hosts.' },
+  )
+
+  for (const cluster of [id, platform.sharedCluster]) await checkCluster(t, platform, cluster)
+  t.match(
+    (await regionConditions(platform)).find(({ type }) => type === 'Encrypted'),
+    { status: 'False', reason: 'PrivateLinkRequired', message: /WireGuard/ },
+    'the networks of the lab are not encrypted, and the region states it',
   )
 
   const { body } = await platform.call('GET', '/v1/regions/local/hosts')
@@ -104,6 +138,7 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   t.match(await use(lostHost, 'activate'), { status: 200, body: { use: 'active' } })
 
   await untilReady()
+  for (const cluster of [id, platform.sharedCluster]) await checkCluster(t, platform, cluster)
   await finish(t)
   await platform.untilComplete(platform.sharedCluster)
   await sharing.untilReady()
