@@ -1,6 +1,6 @@
 // The services of a cluster of Postgres, of a tenant's own or of a region's: three members under Patroni, two routers to the primary. Pure.
 import { memberNumbers, type EtcdCredentials, type MemberNumber } from './etcd-services.ts'
-import { memberTlsFiles } from './member-tls.ts'
+import { clientTlsEnvironment, memberTlsFiles } from './member-tls.ts'
 import {
   clusterPasswords,
   patroniConfiguration,
@@ -85,7 +85,7 @@ function memberService(input: ClusterServicesInput, passwords: ClusterPasswords,
     name,
     image,
     command: ['member'],
-    environment: { TENANTRY_RESTARTS: String(restarts) },
+    environment: { TENANTRY_RESTARTS: String(restarts), ...(spansHosts ? clientTlsEnvironment : {}) },
     secrets: {
       'patroni.yml': new SecretText(
         patroniConfiguration({

@@ -48,11 +48,14 @@ export const serverTlsParameters = {
 } as const
 
 /**
- * Settings of a member as a client of another one. The certificate trusted is that of the cluster, so its names show nothing more. With
- * the binding of the channel, the server also proves that it knows the password.
+ * Settings of a member as a client of another one. The certificate trusted is that of the cluster, so its names show nothing more. Postgres
+ * cannot bind a password to the channel of a certificate with Ed25519.
  */
 export const clientTlsSettings = {
   sslmode: 'verify-ca',
   sslrootcert: certificatePath,
-  channel_binding: 'require',
+  channel_binding: 'disable',
 } as const
+
+/** The environment of a member: Patroni does not pass this setting to the program that copies a database. */
+export const clientTlsEnvironment = { PGCHANNELBINDING: clientTlsSettings.channel_binding } as const

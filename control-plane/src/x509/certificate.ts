@@ -1,5 +1,5 @@
-// Creates X.509 certificates (RFC 5280) with keys on the curve P-256: one of an authority, those that it signs for servers, and those of
-// servers that sign their own. Node can read and verify certificates, but not create them. Pure.
+// Creates X.509 certificates (RFC 5280): one of an authority and those that it signs for servers, with keys on the curve P-256, and those of
+// servers that sign their own, with Ed25519. Node can read and verify certificates, but not create them. Pure.
 import { createHash, sign, X509Certificate, type KeyObject } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import {
@@ -19,6 +19,7 @@ import {
 const identifiers = {
   commonName: '2.5.4.3',
   ecdsaWithSha256: '1.2.840.10045.4.3.2',
+  ed25519: '1.3.101.112',
   subjectKeyIdentifier: '2.5.29.14',
   keyUsage: '2.5.29.15',
   subjectAltName: '2.5.29.17',
@@ -37,8 +38,8 @@ const signsData = bitString(Buffer.of(0b1000_0000), 7)
 const dnsName = 2
 const ipAddress = 7
 
-/** An uncompressed point of P-256 is the end of its key in the form SPKI. */
-const pointBytes = 65
+/** Bytes of a key itself, which are the end of the form SPKI: an uncompressed point of P-256, or a key of Ed25519. */
+const keyBytes = { ec: 65, ed25519: 32 } as const
 
 /** The part of a certificate that both kinds have. */
 interface Common {
@@ -80,19 +81,19 @@ export function authorityCertificate(input: AuthorityInput): string {
     extension('keyUsage', signsCertificatesAndLists, { isCritical: true }),
     extension('subjectKeyIdentifier', octetString(keyIdentifier(input.publicKey))),
   ]
-  return certificate(input, { ...input, issuerName: input.name, sign: signWith(input.privateKey) }, extensions)
+  return certificate(input, { ...input, issuerName: input.name }, extensions)
 }
 
 /** Creates the certificate of a server. @returns PEM */
 export function serverCertificate(input: ServerInput): string {
   const { name, publicKey, issuer } = input
   const extensions = serverExtensions(input, issuer.publicKey)
-  return certificate(input, { name, publicKey, issuerName: issuer.name, sign: signWith(issuer.privateKey) }, extensions)
+  return certificate(input, { name, publicKey, issuerName: issuer.name, privateKey: issuer.privateKey }, extensions)
 }
 
 interface OwnInput extends Common, Pick<ServerInput, 'name' | 'publicKey' | 'hosts'> {
-  /** Signs the certificate with the key of `publicKey`: ECDSA with SHA-256, in DER. */
-  sign: Sign
+  /** The server's private key. */
+  privateKey: KeyObject
 }
 
 /** Creates the certificate of a server that signs its own. Clients know it, because no authority vouches for it. @returns PEM */
@@ -115,26 +116,21 @@ function serverExtensions(
   ]
 }
 
-/** Signs data with a fixed key. */
-type Sign = (data: Buffer) => Buffer
-
-function signWith(privateKey: KeyObject): Sign {
-  return (data) => sign('sha256', data, privateKey)
-}
-
 interface Signed {
   name: string
   publicKey: KeyObject
   issuerName: string
-  sign: Sign
+  /** The issuer's private key. */
+  privateKey: KeyObject
 }
 
 function certificate(
   { serial, notBefore, notAfter }: Common,
-  { name, publicKey, issuerName, sign: signBody }: Signed,
+  { name, publicKey, issuerName, privateKey }: Signed,
   extensions: readonly Buffer[],
 ): string {
-  const algorithm = sequence(objectIdentifier(identifiers.ecdsaWithSha256))
+  const isEdwards = kindOf(privateKey) === 'ed25519'
+  const algorithm = sequence(objectIdentifier(identifiers[isEdwards ? 'ed25519' : 'ecdsaWithSha256']))
   const version3 = unsignedInteger(Buffer.of(2))
   const body = sequence(
     explicit(0, version3),
@@ -146,7 +142,8 @@ function certificate(
     publicKey.export({ type: 'spki', format: 'der' }),
     explicit(3, sequence(...extensions)),
   )
-  return new X509Certificate(sequence(body, algorithm, bitString(signBody(body)))).toString()
+  const signature = sign(isEdwards ? null : 'sha256', body, privateKey)
+  return new X509Certificate(sequence(body, algorithm, bitString(signature))).toString()
 }
 
 function extension(name: keyof typeof identifiers, value: Buffer, { isCritical = false } = {}): Buffer {
@@ -162,10 +159,14 @@ function distinguishedName(commonName: string): Buffer {
   return sequence(setOfOne(sequence(objectIdentifier(identifiers.commonName), utf8String(commonName))))
 }
 
-/** Returns the identifier of a key: the SHA-1 of its point (RFC 5280, 4.2.1.2). It protects nothing. */
+/** Returns the identifier of a key: the SHA-1 of its bytes (RFC 5280, 4.2.1.2). It protects nothing. */
 function keyIdentifier(publicKey: KeyObject): Buffer {
-  const point = publicKey.export({ type: 'spki', format: 'der' }).subarray(-pointBytes)
-  return createHash('sha1').update(point).digest()
+  const bytes = publicKey.export({ type: 'spki', format: 'der' }).subarray(-keyBytes[kindOf(publicKey)])
+  return createHash('sha1').update(bytes).digest()
+}
+
+function kindOf({ asymmetricKeyType }: KeyObject): keyof typeof keyBytes {
+  return asymmetricKeyType === 'ed25519' ? 'ed25519' : 'ec'
 }
 
 function generalName(host: string): Buffer {

@@ -1,7 +1,7 @@
 // A key and a certificate that follow from a secret, so that they need not be stored, and never change. Pure.
-import { createECDH, createHash, createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto'
 import { ownServerCertificate } from './certificate.ts'
-import { groupOrder, scalarBytes, signDeterministically, toBytes, toNumber } from './deterministic-signature.ts'
+import { objectIdentifier, octetString, sequence, unsignedInteger } from './der.ts'
 
 /** A certificate, and its private key. Both are PEM. */
 export interface DerivedCertificate {
@@ -24,30 +24,26 @@ interface DerivedInput {
 const notBefore = new Date('2020-01-01T00:00:00Z')
 /** The time of certificates without an end (RFC 5280, 4.1.2.5). */
 const notAfter = new Date('9999-12-31T23:59:59Z')
-/** More bytes than the key has, so that each key is equally probable (FIPS 186-4, B.4.1). */
-const seedBytes = scalarBytes + 8
+/** Number of bytes of a private key of Ed25519: any are one. */
+const keyBytes = 32
+const ed25519 = '1.3.101.112'
 
-/** Returns the key and the certificate of a server that signs its own. The same input has the same result. */
+/**
+ * Returns the key and the certificate of a server that signs its own. The same input has the same result, because signatures of Ed25519
+ * contain no random number.
+ */
 export function derivedCertificate({ seed, purpose, name, hosts }: DerivedInput): DerivedCertificate {
-  const random = toNumber(Buffer.from(hkdfSync('sha256', seed, '', purpose, seedBytes)))
-  const scalar = toBytes((random % (groupOrder - 1n)) + 1n)
-  const point = createECDH('prime256v1')
-  point.setPrivateKey(scalar)
-  const coordinates = point.getPublicKey().subarray(1)
-  const part = (from: number) => coordinates.subarray(from, from + scalarBytes).toString('base64url')
-  const privateKey = createPrivateKey({
-    format: 'jwk',
-    key: { kty: 'EC', crv: 'P-256', d: scalar.toString('base64url'), x: part(0), y: part(scalarBytes) },
-  })
-  const certificate = ownServerCertificate({
-    name,
-    hosts,
-    publicKey: createPublicKey(privateKey),
-    serial: serialOf(coordinates),
-    notBefore,
-    notAfter,
-    sign: (data) => signDeterministically(scalar, data),
-  })
+  const secret = Buffer.from(hkdfSync('sha256', seed, '', purpose, keyBytes))
+  // The form PKCS #8 (RFC 8410, 7).
+  const key = sequence(
+    unsignedInteger(Buffer.of(0)),
+    sequence(objectIdentifier(ed25519)),
+    octetString(octetString(secret)),
+  )
+  const privateKey = createPrivateKey({ key, format: 'der', type: 'pkcs8' })
+  const publicKey = createPublicKey(privateKey)
+  const serial = serialOf(publicKey.export({ type: 'spki', format: 'der' }))
+  const certificate = ownServerCertificate({ name, hosts, publicKey, privateKey, serial, notBefore, notAfter })
   return { certificate, privateKey: privateKey.export({ type: 'pkcs8', format: 'pem' }) }
 }
 
