@@ -1,8 +1,10 @@
 // The shared cluster of a region on several hosts: its user of etcd comes before its members, a region whose cluster accepts no writes
-// is not ready, and a member that does not follow copies its data again.
+// is not ready, a member that does not follow copies its data again, and a member of etcd whose volume is gone is replaced.
 import t from 'tap'
+import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { ObservedContainer, ObservedHost } from '#control-plane/engines/container-host.ts'
 import { createRegionConvergence } from '#control-plane/reconcile/converge-region.ts'
+import type { RegionConfig } from '#control-plane/regions/region-config.ts'
 import { clusterMembers, clusterRouters } from '#control-plane/stacks/cluster-services.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
 import { stoppedClock } from '#test/support/control-plane/clock.ts'
@@ -27,8 +29,14 @@ function startConvergence(ownCluster: typeof own | null = own) {
   const clock = stoppedClock()
   const calls: string[] = []
   const reported = { members: whole, hasBegun: true }
+  const etcd = { hasQuorum: true }
   const convergence = createRegionConvergence({
     region: {
+      config: { id: 'north' } as RegionConfig,
+      replaceEtcdMember: async (name) => {
+        calls.push(`replace ${name}`)
+        if (!etcd.hasQuorum) throw new EngineError('UNHEALTHY', "The region's etcd does not accept changes.")
+      },
       ownCluster: ownCluster ?? undefined,
       clusterOrigin: () => Promise.resolve(reported.hasBegun ? 'created' : 'none'),
       openCluster: async ({ id }) => void calls.push(`open ${id}`),
@@ -50,8 +58,9 @@ function startConvergence(ownCluster: typeof own | null = own) {
     },
     clock,
     edge: () => Promise.resolve(),
+    log: { info: () => undefined, warn: () => undefined },
   })
-  return { clock, calls, reported, convergence, signal: new AbortController().signal }
+  return { clock, calls, reported, etcd, convergence, signal: new AbortController().signal }
 }
 
 t.test('The members of a new cluster start after etcd has their user', async (t) => {
@@ -85,6 +94,21 @@ t.test('A region does not begin before all hosts of its etcd respond', async (t)
     message: /The host "a" does not/,
   })
   t.notOk(calls.includes(`open ${own.id}`), 'no cluster may begin')
+})
+
+t.test('A member of etcd without a volume is replaced, unless the others have no quorum', async (t) => {
+  const { calls, etcd, convergence, signal } = startConvergence()
+  t.same(await convergence.replaceLostMembers(['files-1', 'etcd-3'], nothing, signal), ['etcd-3'])
+  etcd.hasQuorum = false
+  t.same(await convergence.replaceLostMembers(['etcd-2'], nothing, signal), [])
+  t.same(calls, ['replace etcd-3', 'replace etcd-2'])
+})
+
+t.test('A member of etcd is not replaced before its container is removed', async (t) => {
+  const { calls, convergence, signal } = startConvergence()
+  const containers = [{ labels: { service: 'etcd-3' } } as unknown as ObservedContainer]
+  t.same(await convergence.replaceLostMembers(['etcd-3'], { ...nothing, containers }, signal), [])
+  t.same(calls, [])
 })
 
 t.test('A cluster that exists is repaired without etcd', async (t) => {

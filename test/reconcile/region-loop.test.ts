@@ -28,9 +28,14 @@ function startLoop() {
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
   const engine = {
     observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
-    converge: (): Promise<void> => Promise.resolve(),
+    converge: (_stack?: Stack): Promise<void> => Promise.resolve(),
   }
-  const region = { stackId: 'region-r', config: { id: 'r' }, ownStack: (): Promise<Stack> => Promise.resolve(stack) }
+  const region = {
+    stackId: 'region-r',
+    config: { id: 'r' },
+    ownStack: (): Promise<Stack> => Promise.resolve(stack),
+    replaceEtcdMember: (_name: string): Promise<void> => Promise.resolve(),
+  }
   const store: Partial<ReconcileStore> = {
     hasHomes: () => Promise.resolve(false),
     hasClusters: () => Promise.resolve(false),
@@ -132,6 +137,25 @@ t.test('An error is reported with its reason and cleared when it has passed', as
     await loop.sweep()
     t.match(conditions.of('r'), { status: 'True' }, `after ${what}`)
   }
+})
+
+t.test('A volume of etcd is created empty once the other members have replaced its member', async (t) => {
+  const { conditions, engine, region, loop } = startLoop()
+  const etcd = { name: 'etcd-2', mustExist: true, isGuarded: false }
+  region.ownStack = () => Promise.resolve({ ...stack, volumes: [...stack.volumes, etcd] })
+  const converged: Stack[] = []
+  engine.converge = async (one) => void (one && converged.push(one))
+  region.replaceEtcdMember = fails(new EngineError('UNHEALTHY', "The region's etcd does not accept changes."))
+  await loop.sweep()
+  const message = 'Volumes of the region that held data are gone: etcd-2.'
+  t.match(conditions.of('r'), { status: 'False', reason: 'VolumeMissing', message })
+  t.same(converged, [], 'no volume was created')
+  const replaced: string[] = []
+  region.replaceEtcdMember = async (name) => void replaced.push(name)
+  await loop.sweep()
+  t.match(conditions.of('r'), { status: 'True' })
+  t.same(replaced, ['etcd-2'])
+  t.match(converged, [{ volumes: [{ name: 'data' }, { name: 'etcd-2', mustExist: false }] }])
 })
 
 t.test('The recovery of an engine is reported once, and only after an outage', async (t) => {

@@ -3,6 +3,8 @@
 import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
 import { clusterSettings, etcdClusterPassword, etcdName, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
 
+const allNames: readonly string[] = memberNumbers.map(etcdName)
+
 /**
  * The origin of a cluster's database:
  * - `none`: there is none yet.
@@ -20,13 +22,18 @@ interface EtcdAccessOptions {
 
 /** Manages the users of a region's etcd, one for each cluster, with the ID of its stack. Each call may be repeated. */
 export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
-  /** Runs the command in the first member that runs and has a quorum. */
-  const run = async (command: readonly string[], input: string, signal: AbortSignal): Promise<string> => {
+  /** Runs the command in the first of the members that runs and has a quorum. */
+  const run = async (
+    command: readonly string[],
+    input: string,
+    signal: AbortSignal,
+    members = allNames,
+  ): Promise<string> => {
     let failure: unknown
-    for (const member of memberNumbers) {
+    for (const member of members) {
       try {
         const program = ['/usr/local/bin/etcd-access', ...command]
-        const { code, stdout, stderr } = await engine.exec(regionStackId, etcdName(member), program, { input, signal })
+        const { code, stdout, stderr } = await engine.exec(regionStackId, member, program, { input, signal })
         if (code === 0) return stdout
         failure = new Error(`etcd-access ended with exit code ${code}: ${stderr.trim().slice(-300)}`)
       } catch (cause) {
@@ -56,5 +63,14 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     /** Removes the cluster's user and keys. Absent ones are not an error. @throws EngineError UNHEALTHY */
     remove: async (cluster: string, signal: AbortSignal): Promise<void> =>
       void (await run(['remove', cluster], '', signal)),
+    /**
+     * Gives a member whose data is lost a new ID, so that it enters the cluster with an empty volume. The other members must have a quorum.
+     * @param name name of its service. It must have no container that runs
+     * @throws EngineError UNHEALTHY
+     */
+    replace: async (name: string, signal: AbortSignal): Promise<void> => {
+      const others = allNames.filter((other) => other !== name)
+      await run(['replace', name], '', signal, others)
+    },
   }
 }

@@ -34,15 +34,15 @@ export interface DatabaseService extends Service {
 }
 
 /**
- * The first member of etcd gives the cluster its user, until it succeeds: the other members may not have started yet. etcd itself is
- * the main process.
+ * The first member of etcd gives the cluster its user, until it succeeds: the other members may not have started yet. The image's own
+ * entrypoint is the main process.
  */
 const etcdWithUser = [
   '/usr/bin/tini',
   '--',
   '/bin/bash',
   '-c',
-  `(until /usr/local/bin/etcd-access add ${clusterId} < /run/secrets/user-password; do sleep 5; done) & exec /usr/bin/etcd`,
+  `(until /usr/local/bin/etcd-access add ${clusterId} < /run/secrets/user-password; do sleep 5; done) & exec /usr/local/bin/etcd-start`,
 ]
 
 /** Returns the services, on the first three hosts. */

@@ -1,7 +1,8 @@
 // Converges the stack of a region itself. On several hosts, its shared Postgres is a cluster, which serves meanwhile.
 import { awaitQuorum, readCluster, stuckMember, type ClusterState } from '../clusters/index.ts'
-import { type Engine, EngineError, type ObservedHost } from '../engines/index.ts'
+import { type Engine, EngineError, isUnreachable, type ObservedHost } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
+import type { Log } from '../platform/log.ts'
 import { clusterMembers, clusterRouters, etcdName, memberNumbers, type Stack, volumeName } from '../stacks/index.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import type { Region } from './region.ts'
@@ -9,12 +10,21 @@ import type { Region } from './region.ts'
 interface ConvergeRegionDeps {
   region: Pick<
     Region,
-    'ownCluster' | 'clusterOrigin' | 'openCluster' | 'cluster' | 'readyRouters' | 'switchOver' | 'copyAgain'
+    | 'config'
+    | 'ownCluster'
+    | 'clusterOrigin'
+    | 'openCluster'
+    | 'replaceEtcdMember'
+    | 'cluster'
+    | 'readyRouters'
+    | 'switchOver'
+    | 'copyAgain'
   >
   engine: Pick<Engine, 'observe' | 'converge' | 'exec'>
   clock: Clock
   /** Called before and after each change. */
   edge: (side: 'before' | 'after') => Promise<void>
+  log: Pick<Log, 'info' | 'warn'>
 }
 
 const convergeMilliseconds = 180_000
@@ -31,7 +41,7 @@ const etcdNames: readonly string[] = memberNumbers.map(etcdName)
 const clusterParts: ReadonlySet<string> = new Set([...clusterMembers, ...clusterRouters])
 
 /** Returns the functions that converge and observe a region's own stack. */
-export function createRegionConvergence({ region, engine, clock, edge }: ConvergeRegionDeps) {
+export function createRegionConvergence({ region, engine, clock, edge, log }: ConvergeRegionDeps) {
   const { ownCluster } = region
   /** An earlier state of the cluster, and when it was read. */
   let earlier: { state: ClusterState; at: number } | undefined
@@ -98,6 +108,29 @@ export function createRegionConvergence({ region, engine, clock, edge }: Converg
   }
 
   return {
+    /**
+     * Replaces members of etcd whose volumes are gone, one after the other. A member with a container is not replaced before that is
+     * removed, because it could enter the cluster with a volume that does not remain.
+     * @param gone names of the volumes that are gone from hosts that respond
+     * @returns the names of those that may now be created empty
+     */
+    async replaceLostMembers(gone: readonly string[], own: ObservedHost, signal: AbortSignal): Promise<string[]> {
+      const hasContainer = (name: string) => own.containers.some(({ labels }) => labels.service === name)
+      const replaced: string[] = []
+      for (const name of gone.filter((each) => etcdNames.includes(each) && !hasContainer(each)))
+        try {
+          await edge('before')
+          await region.replaceEtcdMember(name, signal)
+          await edge('after')
+          log.info({ region: region.config.id, member: name }, 'A member of etcd whose volume is gone was replaced.')
+          replaced.push(name)
+        } catch (error) {
+          if (signal.aborted || !(error instanceof EngineError) || isUnreachable(error)) throw error
+          log.warn({ region: region.config.id, member: name, err: error }, 'A member of etcd could not be replaced.')
+        }
+      return replaced
+    },
+
     /**
      * Converges the stack.
      * @param own observation of the stack

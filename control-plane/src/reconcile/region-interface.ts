@@ -56,6 +56,12 @@ export interface Region {
   openCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /** Returns where the database of a cluster is from. Once there is one, members copy it from each other, and never create an empty one. */
   clusterOrigin(cluster: string, signal: AbortSignal): Promise<ClusterOrigin>
+  /**
+   * Gives a member of the region's etcd whose data is lost a new ID, so that it enters the cluster with an empty volume.
+   * @param name name of its service, which must have no container
+   * @throws EngineError UNHEALTHY if the other members have no quorum
+   */
+  replaceEtcdMember(name: string, signal: AbortSignal): Promise<void>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
   closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**

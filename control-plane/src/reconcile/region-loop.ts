@@ -47,6 +47,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     engine,
     clock,
     edge: async (side) => (side === 'before' ? store.confirmLead(epoch) : undefined),
+    log,
   })
   const sweeper = new OrphanSweeper({
     engine,
@@ -80,13 +81,15 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     }
     const own = partOf(host, ownStack)
-    const lost = lostVolumes(reachablePart(stack, own), own)
+    const gone = lostVolumes(reachablePart(stack, own), own)
+    const replaced = await convergence.replaceLostMembers(gone, own, signal)
+    const lost = gone.filter((name) => !replaced.includes(name))
     if (lost.length > 0)
       reportFailure(
         new EngineError('VOLUME_MISSING', `Volumes of the region that held data are gone: ${lost.join(', ')}.`),
         'Services whose volumes are gone are not started.',
       )
-    const present = withoutVolumes(stack, lost)
+    const present = withEmptyVolumes(withoutVolumes(stack, lost), replaced)
     const differs = planSteps(present, own).length > 0
     if (differs) await convergence.converge(present, own, homes, signal)
     else {
@@ -213,6 +216,12 @@ function differsFrom(...[stack, host]: Parameters<typeof planSteps>): boolean {
 function lostVolumes(stack: Stack, host: ObservedHost): string[] {
   const exists = (name: string) => host.volumes.some((volume) => volume.name === volumeName(stack.id, name))
   return stack.volumes.filter(({ name, mustExist }) => mustExist && !exists(name)).map(({ name }) => name)
+}
+
+/** Returns the stack with some volumes that may be created empty. */
+function withEmptyVolumes(stack: Stack, names: readonly string[]): Stack {
+  const volumes = stack.volumes.map((volume) => (names.includes(volume.name) ? { ...volume, mustExist: false } : volume))
+  return { ...stack, volumes }
 }
 
 /** Returns the stack without some volumes and the services that use them, so that the other services keep running. */

@@ -278,6 +278,8 @@ export function createRegion({
 
     clusterOrigin: (cluster, signal) => access().origin(cluster, signalFor(execMilliseconds, signal)),
 
+    replaceEtcdMember: (name, signal) => access().replace(name, signalFor(clusterMilliseconds, signal)),
+
     async closeCluster(tenant, signal) {
       if (hasCluster(tenant)) await access().remove(tenant.id, signalFor(execMilliseconds, signal))
     },

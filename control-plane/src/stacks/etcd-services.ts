@@ -74,7 +74,8 @@ export function etcdVolumes(hasClusters: boolean, hosts: MemberHosts): Volume[] 
 
 /**
  * Returns etcd's members. They have fixed addresses for each other, because a member on many networks finds several
- * addresses for a name. Clients need a password, and members a certificate.
+ * addresses for a name. Clients need a password, and members a certificate. The image decides whether an empty member begins a
+ * cluster or enters one (images/etcd/etcd-start.sh).
  */
 export function etcdServices(image: string, range: Range, credentials: EtcdCredentials, hosts: MemberHosts): Service[] {
   const secrets = {
@@ -98,7 +99,6 @@ export function etcdServices(image: string, range: Range, credentials: EtcdCrede
       ETCD_LISTEN_PEER_URLS: peerUrl(member),
       ETCD_INITIAL_ADVERTISE_PEER_URLS: peerUrl(member),
       ETCD_INITIAL_CLUSTER: memberNumbers.map((each) => `${etcdName(each)}=${peerUrl(each)}`).join(','),
-      ETCD_INITIAL_CLUSTER_STATE: 'new',
       ETCD_LISTEN_METRICS_URLS: `http://127.0.0.1:${etcdPorts.health}`,
       ETCD_CERT_FILE: '/run/secrets/certificate.pem',
       ETCD_KEY_FILE: '/run/secrets/key.pem',

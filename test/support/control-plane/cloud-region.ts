@@ -117,6 +117,7 @@ export function cloudRegion(options: {
     openCluster: () => Promise.resolve(),
     clusterOrigin: () => Promise.resolve('none'),
     closeCluster: () => Promise.resolve(),
+    replaceEtcdMember: () => Promise.resolve(),
     cluster: async ({ id, isolation }) => {
       if (isolation !== 'cluster-per-tenant') return undefined
       const containers = engine.stacks.get(id)?.containers ?? []
