@@ -1,5 +1,6 @@
 // A platform on three hosts that only `deploy/setup --swarm` and Compose have set up: the demo passes for each isolation model, and
-// control planes, control database and tenants continue after the loss of a host, and while its containers are replaced.
+// control planes, control database and tenants continue after the loss of a host, while its containers are replaced, and when an empty
+// machine replaces it, after which the loss of another one stops nothing.
 import { execFile } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
@@ -18,6 +19,7 @@ import type { ApiResponse } from '#test/support/docker-platform.ts'
 import { startS3Server } from '#test/support/s3-server.ts'
 import { startSwarmLab, type LabHost } from '#test/support/swarm-lab.ts'
 import { forward } from '#test/support/swarm-platform.ts'
+import { emptyHost, untilEtcdServes } from './empty-host.ts'
 import { startLoadedTenant } from './loaded-tenant.ts'
 import { checkReplicationTls } from './replication-tls.ts'
 
@@ -210,7 +212,7 @@ async function startPlatform(t: Test) {
   }
 }
 
-t.test('A platform of deploy/setup --swarm continues after the loss of a host', { timeout: 1_800_000 }, async (t) => {
+t.test('A platform of deploy/setup --swarm continues after the loss of a host', { timeout: 2_700_000 }, async (t) => {
   const platform = await startPlatform(t)
   const { hosts } = platform.lab
   await platform.untilDatabaseComplete()
@@ -310,6 +312,23 @@ t.test('A platform of deploy/setup --swarm continues after the loss of a host', 
     await platform.untilDatabaseComplete()
     t.comment(`the containers of ${host.id} were replaced, with pauses of ${await acknowledged(20)} ms`)
   }
+  await emptyHost(lost, ['tenantry-watchdog', 'tenantry-docker-proxy'])
+  t.comment(`${lost.id} was emptied, with pauses of ${await acknowledged(20)} ms`)
+  await platform.up(lost)
+  const number = hosts.indexOf(lost) + 1
+  const [helper, another] = others
+  if (helper === undefined || another === undefined) throw new Error('no other hosts')
+  const replace = ['/usr/local/bin/etcd-access', 'replace', `etcd-${number}`]
+  await helper.docker('exec', `tenantry-etcd-${hosts.indexOf(helper) + 1}`, ...replace)
+  await untilEtcdServes(lost, /^tenantry-etcd-/)
+  await platform.untilDatabaseComplete()
+  await untilEtcdServes(lost, /^tenantry-region-.*-etcd-/)
+  for (const { untilReady } of loaded) await untilReady()
+  t.comment(`an empty machine has replaced ${lost.id}, with pauses of ${await acknowledged(20)} ms`)
+  another.kill()
+  t.comment(`${another.id} is lost after that, with pauses of ${await acknowledged(20)} ms`)
+  await another.start()
+  await platform.untilDatabaseComplete()
   for (const { untilReady, finish } of loaded) {
     await untilReady()
     await finish(t)

@@ -1,11 +1,12 @@
 // A platform on three hosts. A tenant with a cluster of its own, and one that shares the cluster of the region, continue after the sudden
 // loss of the host with both primaries, without losing a row or a file. The former's services are created on the other hosts, leave a
-// host that is drained, and leave nothing behind when the tenant is deleted.
+// host that is drained, and leave nothing behind when the tenant is deleted. An empty machine replaces a host without an operator.
 import t, { type Test } from 'tap'
 import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { until } from '#test/support/docker.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-platform.ts'
+import { emptyHost, untilEtcdServes } from './empty-host.ts'
 import { startLoadedTenant } from './loaded-tenant.ts'
 import { checkReplicationTls, type MemberContainer } from './replication-tls.ts'
 
@@ -136,6 +137,15 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   await until(async () => ((await platform.volumesOf(lostHost, id)).length === 0 ? true : undefined), 120)
   t.pass('and its copies of the data')
   t.match(await use(lostHost, 'activate'), { status: 200, body: { use: 'active' } })
+
+  const [first, second, third] = hosts
+  await untilReady()
+  for (const host of [first, second]) await host.docker('stop', 'control-plane')
+  await emptyHost(third)
+  for (const host of [first, second]) await host.docker('start', 'control-plane')
+  await untilEtcdServes(third, /^tenantry-region-.*-etcd-/)
+  await Promise.all([platform.untilComplete(id), platform.untilComplete(platform.sharedCluster)])
+  t.pass('an empty machine gets all services of the host that it replaces')
 
   await untilReady()
   for (const cluster of [id, platform.sharedCluster]) await checkCluster(t, platform, cluster)

@@ -220,7 +220,9 @@ function lostVolumes(stack: Stack, host: ObservedHost): string[] {
 
 /** Returns the stack with some volumes that may be created empty. */
 function withEmptyVolumes(stack: Stack, names: readonly string[]): Stack {
-  const volumes = stack.volumes.map((volume) => (names.includes(volume.name) ? { ...volume, mustExist: false } : volume))
+  const volumes = stack.volumes.map((volume) =>
+    names.includes(volume.name) ? { ...volume, mustExist: false } : volume,
+  )
   return { ...stack, volumes }
 }
 
