@@ -4,7 +4,7 @@
 # standard input, the cluster's settings are the second. `begun ID` prints `yes` if the cluster has created its database or is creating
 # it, `adopted` if it got one that existed, and `no` otherwise. `remove ID` removes user, role and keys. `list` prints all keys and users.
 # `enable` enables access control. `replace NAME` gives another member, whose data is lost, a new ID: it then starts with an empty
-# volume (etcd-start). Each command may be repeated.
+# volume (etcd-start). It ends with 3 if this member is in no cluster. Each command may be repeated.
 set -euo pipefail
 
 export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=/run/secrets/ca.pem
@@ -120,6 +120,10 @@ replace() {
   [[ $id != "$ETCD_NAME" ]] || fail 'a member does not replace itself: run the command in another one'
   url=$(tr , '\n' <<< "$ETCD_INITIAL_CLUSTER" | sed -n "s/^$id=//p")
   [[ -n $url ]] || fail "\"${id:0:100}\" is not the name of a member"
+  if [[ -e $unfinished || ! -e $ETCD_DATA_DIR ]]; then
+    echo 'etcd-access: this member is in no cluster' >&2
+    exit 3
+  fi
   await_etcd
   enable_access_control
   ! ETCDCTL_ENDPOINTS=${url%:*}:2379 etcdctl --dial-timeout=2s --command-timeout=5s endpoint health > /dev/null 2>&1 ||

@@ -6,12 +6,16 @@ import type { ExecOptions } from '#control-plane/engines/container-host.ts'
 
 const etcd = { authority: 'authority', certificate: 'certificate', privateKey: 'key', seed: 'seed' }
 
-/** @param healthy names of the members that accept commands */
-function startAccess(healthy: readonly string[]) {
+/** @param healthy names of the members that accept commands @param failure exit code of the others */
+function startAccess(healthy: readonly string[], failure = 1) {
   const calls: string[] = []
   const exec = (stack: string, service: string, [, ...command]: readonly string[], _options: ExecOptions) => {
     calls.push(`${stack} ${service}: ${command.join(' ')}`)
-    return Promise.resolve({ code: healthy.includes(service) ? 0 : 1, stdout: '', stderr: 'etcd-access: no quorum' })
+    return Promise.resolve({
+      code: healthy.includes(service) ? 0 : failure,
+      stdout: '',
+      stderr: 'etcd-access: no quorum',
+    })
   }
   const access = etcdAccess({ engine: { exec }, regionStackId: 'region-r', etcd })
   return { access, calls, signal: new AbortController().signal }
@@ -27,6 +31,11 @@ t.test('No member is replaced without a quorum of the others', async (t) => {
   const { access, calls, signal } = startAccess(['etcd-2'])
   await t.rejects(access.replace('etcd-2', signal), { code: 'UNHEALTHY' })
   t.same(calls, ['region-r etcd-1: replace etcd-2', 'region-r etcd-3: replace etcd-2'])
+})
+
+t.test('A replacement in an etcd that has not begun is reported as such', async (t) => {
+  const { access, signal } = startAccess([], 3)
+  await t.rejects(access.replace('etcd-2', signal), { code: 'NOT_FOUND' })
 })
 
 t.test('Other commands run in the first member that accepts them', async (t) => {

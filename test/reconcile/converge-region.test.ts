@@ -29,13 +29,13 @@ function startConvergence(ownCluster: typeof own | null = own) {
   const clock = stoppedClock()
   const calls: string[] = []
   const reported = { members: whole, hasBegun: true }
-  const etcd = { hasQuorum: true }
+  const etcd: { error: EngineError | undefined } = { error: undefined }
   const convergence = createRegionConvergence({
     region: {
       config: { id: 'north' } as RegionConfig,
       replaceEtcdMember: async (name) => {
         calls.push(`replace ${name}`)
-        if (!etcd.hasQuorum) throw new EngineError('UNHEALTHY', "The region's etcd does not accept changes.")
+        if (etcd.error !== undefined) throw etcd.error
       },
       ownCluster: ownCluster ?? undefined,
       clusterOrigin: () => Promise.resolve(reported.hasBegun ? 'created' : 'none'),
@@ -96,18 +96,47 @@ t.test('A region does not begin before all hosts of its etcd respond', async (t)
   t.notOk(calls.includes(`open ${own.id}`), 'no cluster may begin')
 })
 
+/** Returns the stack with the volumes of etcd, and an observation of some of them. @param mustExist whether tenants have data in it */
+function withEtcd(mustExist: boolean, existing: readonly string[]) {
+  const volumes = ['etcd-1', 'etcd-2', 'etcd-3'].map((name) => ({ name, mustExist, isGuarded: false }))
+  const labels = { installation: 'i', stack: own.id }
+  const observed = existing.map((name) => ({ name: `tenantry-${own.id}-${name}`, labels }))
+  return { stack: { ...stack, volumes }, host: { ...nothing, volumes: observed } }
+}
+
 t.test('A member of etcd without a volume is replaced, unless the others have no quorum', async (t) => {
   const { calls, etcd, convergence, signal } = startConvergence()
-  t.same(await convergence.replaceLostMembers(['files-1', 'etcd-3'], nothing, signal), ['etcd-3'])
-  etcd.hasQuorum = false
-  t.same(await convergence.replaceLostMembers(['etcd-2'], nothing, signal), [])
-  t.same(calls, ['replace etcd-3', 'replace etcd-2'])
+  for (const mustExist of [true, false]) {
+    const { stack: wanted, host } = withEtcd(mustExist, ['etcd-1', 'etcd-2'])
+    etcd.error = undefined
+    t.same(await convergence.replaceMembers(wanted, host, signal), { empty: ['etcd-3'], lost: [] })
+    etcd.error = new EngineError('UNHEALTHY', "The region's etcd does not accept changes.")
+    t.same(await convergence.replaceMembers(wanted, host, signal), { empty: [], lost: ['etcd-3'] })
+    etcd.error = new EngineError('NOT_FOUND', "The region's etcd has not begun.")
+    const begins = { empty: ['etcd-3'], lost: [] }
+    t.same(await convergence.replaceMembers(wanted, host, signal), mustExist ? { empty: [], lost: ['etcd-3'] } : begins)
+  }
+  t.same(new Set(calls), new Set(['replace etcd-3']))
+})
+
+t.test('The members of a new etcd are not replaced, and neither are those of one that tenants have lost', async (t) => {
+  const { calls, etcd, convergence, signal } = startConvergence()
+  const begin = withEtcd(false, [])
+  t.same(await convergence.replaceMembers(begin.stack, begin.host, signal), { empty: [], lost: [] })
+  t.same(calls, [])
+  etcd.error = new EngineError('UNHEALTHY', "The region's etcd does not accept changes.")
+  const lost = withEtcd(true, [])
+  t.same(await convergence.replaceMembers(lost.stack, lost.host, signal), {
+    empty: [],
+    lost: ['etcd-1', 'etcd-2', 'etcd-3'],
+  })
 })
 
 t.test('A member of etcd is not replaced before its container is removed', async (t) => {
   const { calls, convergence, signal } = startConvergence()
+  const { stack: wanted, host } = withEtcd(true, ['etcd-1', 'etcd-2'])
   const containers = [{ labels: { service: 'etcd-3' } } as unknown as ObservedContainer]
-  t.same(await convergence.replaceLostMembers(['etcd-3'], { ...nothing, containers }, signal), [])
+  t.same(await convergence.replaceMembers(wanted, { ...host, containers }, signal), { empty: [], lost: ['etcd-3'] })
   t.same(calls, [])
 })
 

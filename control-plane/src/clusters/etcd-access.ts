@@ -4,6 +4,8 @@ import { type Engine, EngineError, isUnreachable } from '../engines/index.ts'
 import { clusterSettings, etcdClusterPassword, etcdName, memberNumbers, type EtcdCredentials } from '../stacks/index.ts'
 
 const allNames: readonly string[] = memberNumbers.map(etcdName)
+/** Exit code of a member that is in no cluster. */
+const inNoCluster = 3
 
 /**
  * The origin of a cluster's database:
@@ -30,11 +32,13 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     members = allNames,
   ): Promise<string> => {
     let failure: unknown
+    let withoutCluster = 0
     for (const member of members) {
       try {
         const program = ['/usr/local/bin/etcd-access', ...command]
         const { code, stdout, stderr } = await engine.exec(regionStackId, member, program, { input, signal })
         if (code === 0) return stdout
+        if (code === inNoCluster) withoutCluster++
         failure = new Error(`etcd-access ended with exit code ${code}: ${stderr.trim().slice(-300)}`)
       } catch (cause) {
         signal.throwIfAborted()
@@ -42,6 +46,7 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
         failure = cause
       }
     }
+    if (withoutCluster === members.length) throw new EngineError('NOT_FOUND', "The region's etcd has not begun.")
     throw new EngineError('UNHEALTHY', "The region's etcd does not accept changes.", { cause: failure })
   }
   return {
@@ -66,7 +71,7 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     /**
      * Gives a member whose data is lost a new ID, so that it enters the cluster with an empty volume. The other members must have a quorum.
      * @param name name of its service. It must have no container that runs
-     * @throws EngineError UNHEALTHY
+     * @throws EngineError UNHEALTHY, and NOT_FOUND if no cluster has begun
      */
     replace: async (name: string, signal: AbortSignal): Promise<void> => {
       const others = allNames.filter((other) => other !== name)

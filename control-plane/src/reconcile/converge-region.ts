@@ -3,7 +3,15 @@ import { awaitQuorum, readCluster, stuckMember, type ClusterState } from '../clu
 import { type Engine, EngineError, isUnreachable, type ObservedHost } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
-import { clusterMembers, clusterRouters, etcdName, memberNumbers, type Stack, volumeName } from '../stacks/index.ts'
+import {
+  clusterMembers,
+  clusterRouters,
+  etcdName,
+  memberNumbers,
+  type Stack,
+  type Volume,
+  volumeName,
+} from '../stacks/index.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import type { Region } from './region.ts'
 
@@ -33,6 +41,14 @@ const quorumMilliseconds = 40_000
 const readMilliseconds = 5_000
 /** Time in which a replica comes closer to the primary, if it can. */
 const advanceMilliseconds = 40_000
+
+/** Volumes of etcd that do not exist, by their names. */
+interface ReplacedMembers {
+  /** They may be created. */
+  empty: readonly string[]
+  /** They may not. */
+  lost: readonly string[]
+}
 
 /** Names of etcd's members and of their volumes. */
 const etcdNames: readonly string[] = memberNumbers.map(etcdName)
@@ -107,28 +123,42 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
     await region.openCluster(cluster, signal)
   }
 
+  /** Gives a member of etcd a new ID. @returns whether its volume may be created empty */
+  const replaceMember = async ({ name, mustExist }: Volume, signal: AbortSignal): Promise<boolean> => {
+    const about = { region: region.config.id, member: name }
+    try {
+      await edge('before')
+      await region.replaceEtcdMember(name, signal)
+      await edge('after')
+      log.info(about, 'A member of etcd whose volume is gone was replaced.')
+      return true
+    } catch (error) {
+      if (signal.aborted || !(error instanceof EngineError) || isUnreachable(error)) throw error
+      if (error.code === 'NOT_FOUND' && !mustExist) return true
+      log.warn({ ...about, err: error }, 'A member of etcd whose volume is gone could not be replaced.')
+      return false
+    }
+  }
+
   return {
     /**
-     * Replaces members of etcd whose volumes are gone, one after the other. A member with a container is not replaced before that is
-     * removed, because it could enter the cluster with a volume that does not remain.
-     * @param gone names of the volumes that are gone from hosts that respond
-     * @returns the names of those that may now be created empty
+     * Replaces members of etcd that have no volume although others have one, each after the other: an empty member enters the cluster
+     * only with a new ID. One that has a container is not replaced before that is removed, because it could enter the cluster with a
+     * volume that does not remain.
+     * @param stack the part of the stack on hosts that respond
+     * @returns the volumes of etcd that may be created empty, and those that may not
      */
-    async replaceLostMembers(gone: readonly string[], own: ObservedHost, signal: AbortSignal): Promise<string[]> {
+    async replaceMembers(stack: Stack, own: ObservedHost, signal: AbortSignal): Promise<ReplacedMembers> {
+      const exists = (name: string) => own.volumes.some((volume) => volume.name === volumeName(stack.id, name))
       const hasContainer = (name: string) => own.containers.some(({ labels }) => labels.service === name)
-      const replaced: string[] = []
-      for (const name of gone.filter((each) => etcdNames.includes(each) && !hasContainer(each)))
-        try {
-          await edge('before')
-          await region.replaceEtcdMember(name, signal)
-          await edge('after')
-          log.info({ region: region.config.id, member: name }, 'A member of etcd whose volume is gone was replaced.')
-          replaced.push(name)
-        } catch (error) {
-          if (signal.aborted || !(error instanceof EngineError) || isUnreachable(error)) throw error
-          log.warn({ region: region.config.id, member: name, err: error }, 'A member of etcd could not be replaced.')
-        }
-      return replaced
+      const absent = stack.volumes.filter(({ name }) => etcdNames.includes(name) && !exists(name))
+      const isNew = !etcdNames.some(exists) && absent.every(({ mustExist }) => !mustExist)
+      const [empty, lost]: [string[], string[]] = [[], []]
+      for (const volume of isNew ? [] : absent) {
+        const mayBegin = !hasContainer(volume.name) && (await replaceMember(volume, signal))
+        ;(mayBegin ? empty : lost).push(volume.name)
+      }
+      return { empty, lost }
     },
 
     /**

@@ -59,7 +59,7 @@ export interface Region {
   /**
    * Gives a member of the region's etcd whose data is lost a new ID, so that it enters the cluster with an empty volume.
    * @param name name of its service, which must have no container
-   * @throws EngineError UNHEALTHY if the other members have no quorum
+   * @throws EngineError UNHEALTHY if the other members have no quorum, NOT_FOUND if etcd has not begun
    */
   replaceEtcdMember(name: string, signal: AbortSignal): Promise<void>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */

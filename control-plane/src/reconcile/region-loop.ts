@@ -81,15 +81,16 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     }
     const own = partOf(host, ownStack)
-    const gone = lostVolumes(reachablePart(stack, own), own)
-    const replaced = await convergence.replaceLostMembers(gone, own, signal)
-    const lost = gone.filter((name) => !replaced.includes(name))
+    const reachable = reachablePart(stack, own)
+    const etcd = await convergence.replaceMembers(reachable, own, signal)
+    const gone = lostVolumes(reachable, own).filter((name) => !etcd.empty.includes(name))
+    const lost = [...new Set([...gone, ...etcd.lost])]
     if (lost.length > 0)
       reportFailure(
         new EngineError('VOLUME_MISSING', `Volumes of the region that held data are gone: ${lost.join(', ')}.`),
         'Services whose volumes are gone are not started.',
       )
-    const present = withEmptyVolumes(withoutVolumes(stack, lost), replaced)
+    const present = withEmptyVolumes(withoutVolumes(stack, lost), etcd.empty)
     const differs = planSteps(present, own).length > 0
     if (differs) await convergence.converge(present, own, homes, signal)
     else {

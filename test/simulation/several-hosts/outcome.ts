@@ -8,12 +8,14 @@ import { serviceNames } from '#control-plane/stacks/stack-for.ts'
 import type { ControlDatabase, TenantRow } from '../control-database.ts'
 import type { Container } from '../docker-objects.ts'
 import { describeTenant, flawsOfRecord, flawsOfRoute } from '../outcome.ts'
+import type { Etcd } from './etcd.ts'
 import type { Machines, SimulatedMachine } from './hosts.ts'
 import type { HostsParts } from './parts.ts'
 import type { Patroni } from './patroni.ts'
 
 export interface HostsWorld {
   machines: Machines
+  etcd: Etcd
   patroni: Patroni
   database: ControlDatabase
   parts: HostsParts
@@ -32,6 +34,7 @@ export function flawsOfHosts(world: HostsWorld): string[] {
   return [
     ...rows.flatMap((row) => flawsOfTenant(world, row).map((flaw) => `${describeTenant(row)}: ${flaw}`)),
     ...flawsOfCluster(world, world.regionStack).map((flaw) => `the region ${flaw}`),
+    ...flawsOfEtcd(world),
     ...remains(world),
     ...[...database.operations.values()]
       .filter((operation) => database.isOpen(operation))
@@ -127,6 +130,12 @@ function flawsOfCluster(world: HostsWorld, stack: string): string[] {
     ...silent.map(({ identity }) => `has ${identity}, which does not confirm commits`),
     ...(copies.length === members ? [] : [`has the copies ${copies.join(', ')}`]),
   ]
+}
+
+/** Checks that all members of etcd are in its cluster, and have a majority. */
+function flawsOfEtcd({ etcd }: HostsWorld): string[] {
+  const serving = etcd.members().filter((one) => etcd.hasQuorum(one))
+  return serving.length === members ? [] : [`etcd has ${serving.length} members`]
 }
 
 /** Returns the objects, subnets and homes of tenants that no longer exist. */

@@ -4,13 +4,14 @@ import { networkName } from '#control-plane/stacks/object-names.ts'
 import type { Chance } from '../chance.ts'
 import { clusterOf, isMember, type Container, type Volume } from '../docker-objects.ts'
 import type { Scheduler } from '../scheduler.ts'
+import type { Etcd } from './etcd.ts'
 import type { Located, Machines } from './hosts.ts'
 
 interface PatroniOptions {
   machines: Machines
+  etcd: Etcd
   chance: Chance
   scheduler: Scheduler
-  regionStack: string
   /** Called when a member creates the first database of a cluster. */
   onBegin: (stack: string, volume: Volume) => void
   /** Called when a member becomes the primary. */
@@ -48,7 +49,7 @@ const leaseMilliseconds = 20_000
 
 export type Patroni = ReturnType<typeof createPatroni>
 
-export function createPatroni({ machines, chance, scheduler, regionStack, onBegin, onElected }: PatroniOptions) {
+export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onElected }: PatroniOptions) {
   const clusters = new Map<string, Keys>()
   const contents = new WeakMap<Volume, Data>()
   const primaries = new Set<string>()
@@ -68,11 +69,8 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
   const dataOf = (volume: Volume): Data | undefined => (volume.isCluster ? contents.get(volume) : undefined)
   const reaches = (one: Member, other: Member) => machines.reaches(one, other, networkName(one.stack, 'net'))
 
-  const etcd = (): Located[] =>
-    machines.responding(regionStack).filter(({ container }) => container.labels?.service?.startsWith('etcd-'))
-  const hasQuorum = (one: Located) => etcd().filter((other) => machines.linked(one.host, other.host)).length >= 2
   const reachesEtcd = (member: Located, stack: string): boolean =>
-    etcd().some((one) => machines.reaches(member, one, networkName(stack, 'net')) && hasQuorum(one))
+    etcd.members().some((one) => machines.reaches(member, one, networkName(stack, 'net')) && etcd.hasQuorum(one))
 
   const leaderOf = ({ leader }: Keys): string | undefined =>
     leader !== undefined && leader.until > now() ? leader.identity : undefined
@@ -235,7 +233,6 @@ export function createPatroni({ machines, chance, scheduler, regionStack, onBegi
   }
 
   return {
-    hasQuorum,
     primaryOf,
     memberIn,
     /** Whether a member has all commits of the primary and confirms further ones. */

@@ -4,6 +4,7 @@ import type { Actor } from '../control-plane.ts'
 import { clusterOf, type Container } from '../docker-objects.ts'
 import { runInside, type CommandResult } from '../home-programs.ts'
 import { networkName } from '#control-plane/stacks/object-names.ts'
+import type { Etcd } from './etcd.ts'
 import type { Machines, SimulatedMachine } from './hosts.ts'
 import type { Member, Patroni } from './patroni.ts'
 
@@ -16,20 +17,24 @@ export type ClusterPrograms = ReturnType<typeof createClusterPrograms>
 
 interface ClusterProgramsOptions {
   machines: Machines
+  etcd: Etcd
   patroni: Patroni
   /** Called when the creation or the removal of a home was confirmed. */
   onConfirmed: (stack: string, work: string, tenantId: string) => void
 }
 
-export function createClusterPrograms({ machines, patroni, onConfirmed }: ClusterProgramsOptions) {
+export function createClusterPrograms({ machines, etcd, patroni, onConfirmed }: ClusterProgramsOptions) {
   const etcdAccess = (host: SimulatedMachine, container: Container, [work, cluster = '']: readonly string[]) => {
-    if (!patroni.hasQuorum({ host, container })) return failed
+    if (work === 'replace' && !etcd.hasBegun()) return { code: 3, stdout: '' }
+    if (!etcd.hasQuorum({ host, container })) return failed
     switch (work) {
       case 'add':
         patroni.open(cluster)
         return done()
       case 'begun':
         return done(patroni.hasBegun(cluster) ? 'yes\n' : 'no\n')
+      case 'replace':
+        return etcd.replace({ host, container }, cluster) ? done() : failed
       case 'remove':
         patroni.close(cluster)
         return done()

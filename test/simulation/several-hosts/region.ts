@@ -143,6 +143,7 @@ export function createHostsRegion(options: HostsRegionOptions, caller: ControlPl
   }
   return {
     ...region,
+    ...(defects.replacesNoMember === true ? { replaceEtcdMember: () => Promise.resolve() } : {}),
     home: (tenant) => homeBy(isDedicated(tenant) ? inOwnPostgres(tenant) : inSharedCluster),
   }
 }

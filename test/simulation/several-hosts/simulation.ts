@@ -15,6 +15,8 @@ import { createTroubles } from '../troubles.ts'
 import { createHostAccidents, maxAbsenceMs } from './accidents.ts'
 import { createClusterInvariants } from './cluster-invariants.ts'
 import type { HostDefects } from './defects.ts'
+import { createEmptyMachines } from './empty-machine.ts'
+import { createEtcd } from './etcd.ts'
 import { createHostOperators } from './host-operators.ts'
 import { createMachines } from './hosts.ts'
 import { flawsOfHosts, type HostsWorld } from './outcome.ts'
@@ -77,16 +79,18 @@ export async function simulateSeveralHosts(
     clusterInvariants.changed(change, actor)
   }
   const machines = createMachines({ ids: hosts, chance, scheduler, onChange })
+  const etcd = createEtcd({ machines, regionStack })
   const patroni = createPatroni({
     machines,
+    etcd,
     chance,
     scheduler,
-    regionStack,
     onBegin: (stack) => clusterInvariants.began(stack),
     onElected: (stack, volume) => clusterInvariants.elected(stack, volume),
   })
   const programs = createClusterPrograms({
     machines,
+    etcd,
     patroni,
     onConfirmed: (stack, work, tenantId) => clusterInvariants.confirmed(stack, work, tenantId),
   })
@@ -102,7 +106,7 @@ export async function simulateSeveralHosts(
     regionStack,
     watchFaults: () => troubles.watches(),
   })
-  const world: HostsWorld = { machines, patroni, database, parts, config, installation, regionStack }
+  const world: HostsWorld = { machines, etcd, patroni, database, parts, config, installation, regionStack }
   const regionOptions = {
     config,
     stacks,
@@ -159,6 +163,14 @@ export async function simulateSeveralHosts(
   atTimes(chance.happens(0.4) ? 0 : chance.below(8), () => {
     lastAccident = scheduler.now() + maxAbsenceMs
     happen()
+  })
+  // At most one machine is replaced, because others must have its data.
+  let isReplaced = !chance.happens(0.4)
+  const replaceMachine = createEmptyMachines({ machines, etcd, database, chance, scheduler, installation })
+  atTimes(4, () => {
+    if (isReplaced || scheduler.now() - lastAccident <= 0) return
+    isReplaced = replaceMachine()
+    if (isReplaced) lastAccident = scheduler.now() + maxAbsenceMs
   })
   atTimes(chance.below(4), () => (chance.happens(0.5) ? leaders.crash() : leaders.lead()))
   scheduler.after(faultPeriodMs, () => {
