@@ -165,6 +165,12 @@ await_end() {
   done
 }
 
+# etcd inherits the lock, so no data is cleared while another one uses it.
+exec 9> "$directory/lock"
+flock --wait 10 9 || {
+  report 'Another container uses the volume.'
+  exit 1
+}
 first_settings=()
 if ! has_data; then
   clear_data

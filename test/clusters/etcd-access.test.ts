@@ -23,19 +23,20 @@ function startAccess(healthy: readonly string[], failure = 1) {
 
 t.test('A member is replaced by a command in another one', async (t) => {
   const { access, calls, signal } = startAccess(['etcd-1', 'etcd-3'])
-  await access.replace('etcd-1', signal)
+  await access.replace('etcd-1', ['etcd-2', 'etcd-3'], signal)
   t.same(calls, ['region-r etcd-2: replace etcd-1', 'region-r etcd-3: replace etcd-1'])
 })
 
 t.test('No member is replaced without a quorum of the others', async (t) => {
   const { access, calls, signal } = startAccess(['etcd-2'])
-  await t.rejects(access.replace('etcd-2', signal), { code: 'UNHEALTHY' })
+  await t.rejects(access.replace('etcd-2', ['etcd-1', 'etcd-3'], signal), { code: 'UNHEALTHY' })
   t.same(calls, ['region-r etcd-1: replace etcd-2', 'region-r etcd-3: replace etcd-2'])
 })
 
 t.test('A replacement in an etcd that has not begun is reported as such', async (t) => {
   const { access, signal } = startAccess([], 3)
-  await t.rejects(access.replace('etcd-2', signal), { code: 'NOT_FOUND' })
+  for (const others of [['etcd-1', 'etcd-3'], []])
+    await t.rejects(access.replace('etcd-2', others, signal), { code: 'NOT_FOUND' })
 })
 
 t.test('Other commands run in the first member that accepts them', async (t) => {

@@ -33,8 +33,8 @@ function startConvergence(ownCluster: typeof own | null = own) {
   const convergence = createRegionConvergence({
     region: {
       config: { id: 'north' } as RegionConfig,
-      replaceEtcdMember: async (name) => {
-        calls.push(`replace ${name}`)
+      replaceEtcdMember: async (name, others) => {
+        calls.push(`replace ${name} by ${others.join(' ')}`)
         if (etcd.error !== undefined) throw etcd.error
       },
       ownCluster: ownCluster ?? undefined,
@@ -104,39 +104,44 @@ function withEtcd(mustExist: boolean, existing: readonly string[]) {
   return { stack: { ...stack, volumes }, host: { ...nothing, volumes: observed } }
 }
 
+const emptyOf = ({ volumes }: Stack) => volumes.filter(({ mustExist }) => !mustExist).map(({ name }) => name)
+
 t.test('A member of etcd without a volume is replaced, unless the others have no quorum', async (t) => {
   const { calls, etcd, convergence, signal } = startConvergence()
-  for (const mustExist of [true, false]) {
+  const replaced = async (mustExist: boolean, error?: EngineError) => {
+    etcd.error = error
     const { stack: wanted, host } = withEtcd(mustExist, ['etcd-1', 'etcd-2'])
-    etcd.error = undefined
-    t.same(await convergence.replaceMembers(wanted, host, signal), { empty: ['etcd-3'], lost: [] })
-    etcd.error = new EngineError('UNHEALTHY', "The region's etcd does not accept changes.")
-    t.same(await convergence.replaceMembers(wanted, host, signal), { empty: [], lost: ['etcd-3'] })
-    etcd.error = new EngineError('NOT_FOUND', "The region's etcd has not begun.")
-    const begins = { empty: ['etcd-3'], lost: [] }
-    t.same(await convergence.replaceMembers(wanted, host, signal), mustExist ? { empty: [], lost: ['etcd-3'] } : begins)
+    const { stack: prepared, held } = await convergence.replaceMembers(wanted, host, signal)
+    return { empty: emptyOf(prepared), held }
   }
-  t.same(new Set(calls), new Set(['replace etcd-3']))
+  const [replacement, rejection] = [
+    { empty: ['etcd-3'], held: [] },
+    { empty: [], held: ['etcd-3'] },
+  ]
+  for (const mustExist of [true, false]) {
+    t.same(await replaced(mustExist), replacement)
+    t.same(await replaced(mustExist, new EngineError('UNHEALTHY', 'no quorum')), rejection)
+  }
+  t.same(await replaced(true, new EngineError('NOT_FOUND', 'no cluster')), rejection)
+  t.same(await replaced(false, new EngineError('NOT_FOUND', 'no cluster')), replacement, 'the cluster begins')
+  t.same(new Set(calls), new Set(['replace etcd-3 by etcd-1 etcd-2']))
 })
 
-t.test('The members of a new etcd are not replaced, and neither are those of one that tenants have lost', async (t) => {
-  const { calls, etcd, convergence, signal } = startConvergence()
-  const begin = withEtcd(false, [])
-  t.same(await convergence.replaceMembers(begin.stack, begin.host, signal), { empty: [], lost: [] })
-  t.same(calls, [])
-  etcd.error = new EngineError('UNHEALTHY', "The region's etcd does not accept changes.")
-  const lost = withEtcd(true, [])
-  t.same(await convergence.replaceMembers(lost.stack, lost.host, signal), {
-    empty: [],
-    lost: ['etcd-1', 'etcd-2', 'etcd-3'],
-  })
+t.test('Members without volumes are not asked, and those on hosts that do not respond may have data', async (t) => {
+  const { calls, convergence, signal } = startConvergence()
+  const { stack: wanted, host } = withEtcd(false, ['etcd-2'])
+  const volumes = wanted.volumes.map((volume) => ({ ...volume, host: `host-of-${volume.name}` }))
+  const partly = { ...host, unreachableHosts: ['host-of-etcd-3'] }
+  const { stack: prepared } = await convergence.replaceMembers({ ...wanted, volumes }, partly, signal)
+  t.same(calls, ['replace etcd-1 by etcd-2 etcd-3'])
+  t.same(emptyOf(prepared), ['etcd-1'], 'if the third host responds later, its member must have data')
 })
 
 t.test('A member of etcd is not replaced before its container is removed', async (t) => {
   const { calls, convergence, signal } = startConvergence()
   const { stack: wanted, host } = withEtcd(true, ['etcd-1', 'etcd-2'])
   const containers = [{ labels: { service: 'etcd-3' } } as unknown as ObservedContainer]
-  t.same(await convergence.replaceMembers(wanted, { ...host, containers }, signal), { empty: [], lost: ['etcd-3'] })
+  t.match(await convergence.replaceMembers(wanted, { ...host, containers }, signal), { held: ['etcd-3'] })
   t.same(calls, [])
 })
 

@@ -71,11 +71,10 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     /**
      * Gives a member whose data is lost a new ID, so that it enters the cluster with an empty volume. The other members must have a quorum.
      * @param name name of its service. It must have no container that runs
-     * @throws EngineError UNHEALTHY, and NOT_FOUND if no cluster has begun
+     * @param others names of the other members that may have data
+     * @throws EngineError UNHEALTHY, and NOT_FOUND if none of the others is in a cluster
      */
-    replace: async (name: string, signal: AbortSignal): Promise<void> => {
-      const others = allNames.filter((other) => other !== name)
-      await run(['replace', name], '', signal, others)
-    },
+    replace: async (name: string, others: readonly string[], signal: AbortSignal): Promise<void> =>
+      void (await run(['replace', name], '', signal, others)),
   }
 }

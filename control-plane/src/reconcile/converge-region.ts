@@ -1,6 +1,6 @@
 // Converges the stack of a region itself. On several hosts, its shared Postgres is a cluster, which serves meanwhile.
 import { awaitQuorum, readCluster, stuckMember, type ClusterState } from '../clusters/index.ts'
-import { type Engine, EngineError, isUnreachable, type ObservedHost } from '../engines/index.ts'
+import { type Engine, EngineError, isUnreachable, type ObservedHost, reachablePart } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import {
@@ -42,12 +42,11 @@ const readMilliseconds = 5_000
 /** Time in which a replica comes closer to the primary, if it can. */
 const advanceMilliseconds = 40_000
 
-/** Volumes of etcd that do not exist, by their names. */
-interface ReplacedMembers {
-  /** They may be created. */
-  empty: readonly string[]
-  /** They may not. */
-  lost: readonly string[]
+/** A stack whose members of etcd may be created. */
+interface WithMembers {
+  stack: Stack
+  /** Names of the members, and of their volumes, that have none and may not get an empty one. */
+  held: readonly string[]
 }
 
 /** Names of etcd's members and of their volumes. */
@@ -88,33 +87,33 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
     await edge('after')
   }
 
-  /**
-   * Checks that each member of etcd has a volume. One that is created after etcd holds the state of clusters would count as lost.
-   * @throws EngineError UNHEALTHY
-   */
+  /** Checks that each member of etcd has a volume, so that a cluster can begin. @throws EngineError UNHEALTHY */
   const requireEtcd = async ({ id, volumes }: Stack, signal: AbortSignal) => {
-    const observed = await engine.observe(id, signal)
-    const exists = (volume: string) => observed.volumes.some(({ name }) => name === volumeName(id, volume))
+    const { volumes: observed, unreachableHosts = [] } = await engine.observe(id, signal)
+    const exists = (volume: string) => observed.some(({ name }) => name === volumeName(id, volume))
     const missing = volumes.find(({ name }) => etcdNames.includes(name) && !exists(name))
+    const host = unreachableHosts.find((one) => volumes.some((volume) => volume.host === one)) ?? missing?.host
     if (missing !== undefined)
       throw new EngineError(
         'UNHEALTHY',
-        `The region begins when all hosts of its etcd respond. The host "${missing.host ?? ''}" does not.`,
+        `The region begins when all hosts of its etcd respond. The host "${host ?? ''}" does not.`,
       )
   }
 
   /**
    * Starts etcd and the other services, so that the members of the cluster find their user of etcd.
+   * @param specified the stack with everything that cannot be created now
    * @param holdsHomes whether tenants have homes in the cluster, so that no empty one may begin
    */
   const prepareCluster = async (
     cluster: NonNullable<Region['ownCluster']>,
     stack: Stack,
+    specified: Stack,
     holdsHomes: boolean,
     signal: AbortSignal,
   ) => {
     await engine.converge(stack, signal, edge, clusterParts)
-    await requireEtcd(stack, signal)
+    await requireEtcd(specified, signal)
     if (holdsHomes && (await region.clusterOrigin(cluster.id, signal)) === 'none')
       throw new EngineError(
         'VOLUME_MISSING',
@@ -124,50 +123,62 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
   }
 
   /** Gives a member of etcd a new ID. @returns whether its volume may be created empty */
-  const replaceMember = async ({ name, mustExist }: Volume, signal: AbortSignal): Promise<boolean> => {
+  const replaceMember = async (
+    { name, mustExist }: Volume,
+    others: readonly string[],
+    signal: AbortSignal,
+  ): Promise<boolean> => {
     const about = { region: region.config.id, member: name }
     try {
       await edge('before')
-      await region.replaceEtcdMember(name, signal)
+      await region.replaceEtcdMember(name, others, signal)
       await edge('after')
       log.info(about, 'A member of etcd whose volume is gone was replaced.')
       return true
     } catch (error) {
       if (signal.aborted || !(error instanceof EngineError) || isUnreachable(error)) throw error
-      if (error.code === 'NOT_FOUND' && !mustExist) return true
-      log.warn({ ...about, err: error }, 'A member of etcd whose volume is gone could not be replaced.')
+      if (error.code === 'NOT_FOUND') return !mustExist
+      log.warn({ ...about, err: error }, 'A member of etcd without a volume could not be replaced.')
       return false
     }
   }
 
   return {
     /**
-     * Replaces members of etcd that have no volume although others have one, each after the other: an empty member enters the cluster
-     * only with a new ID. One that has a container is not replaced before that is removed, because it could enter the cluster with a
-     * volume that does not remain.
-     * @param stack the part of the stack on hosts that respond
-     * @returns the volumes of etcd that may be created empty, and those that may not
+     * Replaces members of etcd that have no volume on a host that responds, each after the other: an empty member enters a cluster only
+     * with a new ID. One that has a container is not replaced before that is removed, because it could enter the cluster with a volume
+     * that does not remain.
+     * @returns the stack in which only these members may have empty volumes. If a host responds meanwhile, its member must have data
      */
-    async replaceMembers(stack: Stack, own: ObservedHost, signal: AbortSignal): Promise<ReplacedMembers> {
+    async replaceMembers(stack: Stack, own: ObservedHost, signal: AbortSignal): Promise<WithMembers> {
       const exists = (name: string) => own.volumes.some((volume) => volume.name === volumeName(stack.id, name))
       const hasContainer = (name: string) => own.containers.some(({ labels }) => labels.service === name)
-      const absent = stack.volumes.filter(({ name }) => etcdNames.includes(name) && !exists(name))
-      const isNew = !etcdNames.some(exists) && absent.every(({ mustExist }) => !mustExist)
-      const [empty, lost]: [string[], string[]] = [[], []]
-      for (const volume of isNew ? [] : absent) {
-        const mayBegin = !hasContainer(volume.name) && (await replaceMember(volume, signal))
-        ;(mayBegin ? empty : lost).push(volume.name)
-      }
-      return { empty, lost }
+      const absent = reachablePart(stack, own).volumes.filter(({ name }) => etcdNames.includes(name) && !exists(name))
+      const others = etcdNames.filter((name) => absent.every((volume) => volume.name !== name))
+      const empty: string[] = []
+      for (const volume of absent)
+        if (!hasContainer(volume.name) && (await replaceMember(volume, others, signal))) empty.push(volume.name)
+      const volumes = stack.volumes.map((volume) =>
+        etcdNames.includes(volume.name) ? { ...volume, mustExist: !empty.includes(volume.name) } : volume,
+      )
+      const held = absent.map(({ name }) => name).filter((name) => !empty.includes(name))
+      return { stack: { ...stack, volumes }, held }
     },
 
     /**
      * Converges the stack.
      * @param own observation of the stack
      * @param holdsHomes whether tenants have homes in the region's shared Postgres
+     * @param specified the stack with everything that cannot be created now
      * @throws EngineError
      */
-    async converge(stack: Stack, own: ObservedHost, holdsHomes: boolean, signal: AbortSignal): Promise<void> {
+    async converge(
+      stack: Stack,
+      own: ObservedHost,
+      holdsHomes: boolean,
+      signal: AbortSignal,
+      specified = stack,
+    ): Promise<void> {
       earlier = undefined
       const bounded = AbortSignal.any([signal, clock.timeout(convergeMilliseconds)])
       if (ownCluster === undefined) {
@@ -175,7 +186,7 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
         return
       }
       const hasParts = own.containers.some(({ labels }) => clusterParts.has(labels.service ?? ''))
-      if (!hasParts) await prepareCluster(ownCluster, stack, holdsHomes, bounded)
+      if (!hasParts) await prepareCluster(ownCluster, stack, specified, holdsHomes, bounded)
       try {
         while (!(await convergeCluster(ownCluster, stack, { engine, region, clock, edge }, bounded)))
           bounded.throwIfAborted()

@@ -59,9 +59,10 @@ export interface Region {
   /**
    * Gives a member of the region's etcd whose data is lost a new ID, so that it enters the cluster with an empty volume.
    * @param name name of its service, which must have no container
-   * @throws EngineError UNHEALTHY if the other members have no quorum, NOT_FOUND if etcd has not begun
+   * @param others names of the other members that may have data
+   * @throws EngineError UNHEALTHY if they have no quorum, NOT_FOUND if none of them is in a cluster
    */
-  replaceEtcdMember(name: string, signal: AbortSignal): Promise<void>
+  replaceEtcdMember(name: string, others: readonly string[], signal: AbortSignal): Promise<void>
   /** Removes the user and the keys of a removed cluster from the region's etcd. */
   closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**

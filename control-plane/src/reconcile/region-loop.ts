@@ -81,23 +81,25 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     }
     const own = partOf(host, ownStack)
-    const reachable = reachablePart(stack, own)
-    const etcd = await convergence.replaceMembers(reachable, own, signal)
-    const gone = lostVolumes(reachable, own).filter((name) => !etcd.empty.includes(name))
-    const lost = [...new Set([...gone, ...etcd.lost])]
+    const { stack: prepared, held } = await convergence.replaceMembers(stack, own, signal)
+    const mustExist = new Set(prepared.volumes.filter((volume) => volume.mustExist).map(({ name }) => name))
+    const lost = lostVolumes(reachablePart(stack, own), own).filter((name) => mustExist.has(name))
     if (lost.length > 0)
       reportFailure(
         new EngineError('VOLUME_MISSING', `Volumes of the region that held data are gone: ${lost.join(', ')}.`),
         'Services whose volumes are gone are not started.',
       )
-    const present = withEmptyVolumes(withoutVolumes(stack, lost), etcd.empty)
+    const present = withoutVolumes(prepared, [...lost, ...held])
     const differs = planSteps(present, own).length > 0
-    if (differs) await convergence.converge(present, own, homes, signal)
+    if (differs) await convergence.converge(present, own, homes, signal, stack)
     else {
       const states = region.spansHosts ? await store.placements.states(region.config.id) : new Map<string, HostState>()
       await convergence.check(present, new Set(states.keys()), signal)
     }
-    if (lost.length === 0 && !stopped()) deps.conditions.ready(region.config.id)
+    if (lost.length > 0) return differs
+    if (held.length > 0)
+      throw new EngineError('UNHEALTHY', `Members of etcd have no volume, and wait for the others: ${held.join(', ')}.`)
+    if (!stopped()) deps.conditions.ready(region.config.id)
     return differs
   }
 
@@ -217,14 +219,6 @@ function differsFrom(...[stack, host]: Parameters<typeof planSteps>): boolean {
 function lostVolumes(stack: Stack, host: ObservedHost): string[] {
   const exists = (name: string) => host.volumes.some((volume) => volume.name === volumeName(stack.id, name))
   return stack.volumes.filter(({ name, mustExist }) => mustExist && !exists(name)).map(({ name }) => name)
-}
-
-/** Returns the stack with some volumes that may be created empty. */
-function withEmptyVolumes(stack: Stack, names: readonly string[]): Stack {
-  const volumes = stack.volumes.map((volume) =>
-    names.includes(volume.name) ? { ...volume, mustExist: false } : volume,
-  )
-  return { ...stack, volumes }
 }
 
 /** Returns the stack without some volumes and the services that use them, so that the other services keep running. */

@@ -278,7 +278,7 @@ export function createRegion({
 
     clusterOrigin: (cluster, signal) => access().origin(cluster, signalFor(execMilliseconds, signal)),
 
-    replaceEtcdMember: (name, signal) => access().replace(name, signalFor(clusterMilliseconds, signal)),
+    replaceEtcdMember: (name, others, signal) => access().replace(name, others, signalFor(clusterMilliseconds, signal)),
 
     async closeCluster(tenant, signal) {
       if (hasCluster(tenant)) await access().remove(tenant.id, signalFor(execMilliseconds, signal))
