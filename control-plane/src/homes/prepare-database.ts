@@ -4,6 +4,7 @@ import { closePublicFunctionsSql, openFunctionsSql } from '../platform/public-fu
 import { createRoleSql, tenantsGroup } from './home-sql.ts'
 import { hasObjectLimitSql, limitObjectsSql } from './object-limit.ts'
 import { missingRealtimeSql, realtimeFunctionsSql } from './realtime-functions.ts'
+import { missingPositionSql, replicaPositionSql } from './replica-position.ts'
 import { missingWritersSql, runningWritersSql } from './running-writers.ts'
 
 /**
@@ -20,6 +21,7 @@ export function prepareSharedDatabaseSql(database: string): string {
     closePublicFunctionsSql,
     runningWritersSql,
     realtimeFunctionsSql,
+    replicaPositionSql,
   ].join(';\n')
 }
 
@@ -36,6 +38,7 @@ export function unpreparedSql(maxObjects: number): string {
   return (
     `select 'the limit of objects is not installed' as problem where not ${hasObjectLimitSql(maxObjects)}` +
     ` union all select format('the function %s is open to all logins', signature) from (${openFunctionsSql}) as open` +
-    ` union all ${missingWritersSql} union all ${missingRealtimeSql}`
+    ` union all ${missingWritersSql} union all ${missingRealtimeSql}` +
+    ` union all ${missingPositionSql}`
   )
 }
