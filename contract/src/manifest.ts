@@ -16,6 +16,8 @@ export const Home = Type.Object({
   other_ddl_urls: Type.Optional(Type.Array(Type.String())),
   /** URL of `t_<hex>_admin`, the tenant's own SQL login, used only for `POST /sql/v1`. Manifests of earlier versions lack it. */
   admin_url: Type.Optional(Type.String()),
+  /** Names and ports of all members of the cluster with the home; absent for a database without replicas. */
+  members: Type.Optional(Type.Array(Type.String())),
   schema: TenantId,
 })
 export type Home = Static<typeof Home>

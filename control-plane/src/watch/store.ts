@@ -6,6 +6,8 @@ import type { Published, PublishedSource } from './watches.ts'
 import { apiKeyPrefix, keyHash } from '../keys/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import {
+  clusterMembers,
+  hostsOf,
   postgresAlias,
   type Isolation,
   parseRange,
@@ -123,6 +125,7 @@ export function createPublishedSource(
         ddl_url: ddlUrl,
         admin_url: loginUrl(server, homeDatabase, row.id, 'admin', newest('admin_password')),
         ...(others.length === 0 ? {} : { other_urls: others, other_ddl_urls: ddlOthers }),
+        ...(isInCluster(row.isolation, region) ? { members: memberAddresses } : {}),
         schema: row.id,
       },
       keys: [...keys('publishable'), ...keys('secret')],
@@ -208,6 +211,15 @@ function ownAddresses(
     runtimes: [`http://${processAddress(own, 'runtime')}:${processes.runtime_port}`],
     postgres: `${processAddress(own, 'postgres')}:${processes.postgres_port}`,
   }
+}
+
+/** Names and ports of a cluster's members on its network. */
+const memberAddresses = clusterMembers.map((name) => `${name}:${ports.postgres}`)
+
+/** Whether a tenant's Postgres is a cluster: one of its own, or the one that tenants of a region on several hosts share. */
+function isInCluster(isolation: string, { docker }: RegionConfig): boolean {
+  if (isolation !== 'schema-per-tenant') return isolation === 'cluster-per-tenant'
+  return docker !== undefined && hostsOf(docker).length > 0
 }
 
 /** Returns the address in a URL, in which a Unix socket's directory is percent-encoded. */
