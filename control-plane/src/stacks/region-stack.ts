@@ -20,7 +20,7 @@ import {
 import { sharedServerSettings } from './shared-server-settings.ts'
 import type { Attachment, AttachedContainer, OtherContainer, Resources, Service, Stack } from './stack.ts'
 import { parseRange, regionAddress, regionSubnets } from './subnets.ts'
-import { nodeService, ports, postgresService } from './tenant-services.ts'
+import { failoverSeconds, nodeService, ports, postgresService } from './tenant-services.ts'
 
 const [megabyte, gigabyte] = [2 ** 20, 2 ** 30]
 const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
@@ -139,6 +139,8 @@ export function regionStack(input: RegionStackInput): Stack {
         TENANTRY_MAX_CONNECTIONS: String(Math.floor(runtimeConnections / layout.runtimes.length)),
         TENANTRY_SIBLINGS: String(layout.runtimes.length - 1),
         ...siblingHosts(layout.runtimes.map((_, each) => `runtime-${each}`)),
+        // Only a region on several hosts has a shared Postgres with replicas.
+        ...(spansHosts ? { TENANTRY_FAILOVER_SECONDS: String(failoverSeconds) } : {}),
         ...runtimeEnvironment(docker),
         ...storageEnvironment(docker),
       },

@@ -10,7 +10,7 @@ import { relayedStorageEnvironment, runtimeEnvironment, siblingHosts, storageSec
 import { SecretText } from './secret-text.ts'
 import type { Placement } from './placed.ts'
 import type { Network, OtherContainer, Resources, Service, Stack } from './stack.ts'
-import { nodeService, ports, postgresService } from './tenant-services.ts'
+import { failoverSeconds, nodeService, ports, postgresService } from './tenant-services.ts'
 
 /** Limits of each component of a tenant. */
 interface ComponentResources {
@@ -70,9 +70,6 @@ export function stackFor(tenant: StackInput, environment: StackEnvironment): Sta
 const connections = 80
 const reservedConnections = 54
 const runtimeConnections = 40
-
-/** A primary that is lost is replaced within 22 s. */
-const failoverSeconds = 25
 
 /** Names of the services of a cluster's runtimes. */
 const clusterRuntimes = ['runtime-1', 'runtime-2'] as const

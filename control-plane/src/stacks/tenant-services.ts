@@ -20,6 +20,9 @@ export const ports = {
   postgresReplicas: 5433,
 } as const
 
+/** Maximum wait of a request for the next primary of a cluster. One that is lost is replaced within 22 s. */
+export const failoverSeconds = 25
+
 const megabyte = 2 ** 20
 
 interface PostgresOptions {
