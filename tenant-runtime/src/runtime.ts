@@ -6,6 +6,7 @@ import { createBounds, type BoundsLimits } from './bounds/index.ts'
 import { buildApp } from './app.ts'
 import type { Config } from './config.ts'
 import { Connections, defaultConnectionLimits, type ConnectionLimits } from './database/connections.ts'
+import { Replicas } from './database/replicas/replicas.ts'
 import { createEventsModule, type EventsModule, type EventsModuleOptions } from './events/events-module.ts'
 import {
   createFunctionsModule,
@@ -72,6 +73,7 @@ export interface RuntimeDeps {
 export interface Runtime {
   app: Awaited<ReturnType<typeof buildApp>>
   connections: Connections
+  replicas: Replicas
   storage: StorageModule
   functions: FunctionsModule
   events: EventsModule
@@ -96,15 +98,14 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
   const { onError, failpoint, log } = deps
   const now = () => new Date(deps.now())
   const bounds = createBounds({ ...config.memory, ...deps.bounds })
-  const connections = new Connections(
-    {
-      ...defaultConnectionLimits,
-      total: config.maxConnections,
-      failoverMilliseconds: 1_000 * config.failoverSeconds,
-      ...deps.connectionLimits,
-    },
-    bounds.results,
-  )
+  const limits = {
+    ...defaultConnectionLimits,
+    total: config.maxConnections,
+    failoverMilliseconds: 1_000 * config.failoverSeconds,
+    ...deps.connectionLimits,
+  }
+  const connections = new Connections(limits, bounds.results)
+  const replicas = new Replicas({ limits, results: bounds.results, now: () => performance.now() })
   const evict = (tenantId: string) => {
     const tenant = tenantOf(tenantId)
     authenticator.uses.prune(tenantId, tenant)
@@ -121,6 +122,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
       data: config.data,
       share: config.share,
       connections,
+      replicas,
       fetch: deps.fetch,
       onChange: evict,
       onError,
@@ -249,6 +251,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
   return {
     app,
     connections,
+    replicas,
     storage,
     functions,
     events,
@@ -265,7 +268,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     },
     async close() {
       for (const module of modules) await module.close()
-      await connections.close()
+      await Promise.all([connections.close(), replicas.close()])
     },
   }
 }

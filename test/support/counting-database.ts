@@ -7,7 +7,10 @@ export class CountingDatabase extends ScopedDatabase {
   statements = 0
   readonly texts = new Set<string>()
 
-  override runTogether(parts: readonly ScopedStatements[], options?: { onlyReads?: boolean }): Promise<Result[]> {
+  override runTogether(
+    parts: readonly ScopedStatements[],
+    options?: Parameters<ScopedDatabase['runTogether']>[1],
+  ): Promise<Result[]> {
     this.statements += parts.reduce((sum, { statements }) => sum + statements.length, 0)
     for (const { statements } of parts) for (const { text } of statements) this.texts.add(text)
     return super.runTogether(parts, options)

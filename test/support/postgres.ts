@@ -27,6 +27,20 @@ export interface TestPostgres {
   crash(): Promise<void>
   /** Stops the server and starts it as a replica that follows no primary. `pg_promote()` makes it a primary again. */
   demote(): Promise<void>
+  /** Ends the server as a crash does. */
+  halt(): Promise<void>
+  /** Starts the server again, as a replica of another one if an address is given. */
+  resume(primary?: StandbyOf): Promise<void>
+  /** Starts another server with a copy of this one's data, which follows it. Needs `wal_level` `replica`. */
+  openStandby(primary: StandbyOf): Promise<TestPostgres>
+}
+
+/** The server that a replica follows. */
+interface StandbyOf {
+  /** Port of the primary, or of a link to it. */
+  port: number
+  /** Name of the replica for the primary's `synchronous_standby_names`. */
+  name: string
 }
 
 /** Starts a server that holds the databases `control`, with its tables, and `homes`, prepared for tenants. */
@@ -39,20 +53,33 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
   await setOwner(parent, identity)
   // `cp -a` preserves the owner; fs.cp does not.
   await execute('cp', ['-a', template, directory])
+  const postgres = await serve(parent, settings)
+  // The template has one name for all, and an engine distinguishes installations by their names.
+  await query(postgres.url('control'), 'update installation set name = gen_random_uuid()')
+  return postgres
+}
+
+/** Starts a server with the data in `postgres` below a directory. */
+async function serve(parent: string, settings: Record<string, string>): Promise<TestPostgres> {
+  const binaries = await postgresBinaries()
+  const identity = await serviceIdentity()
+  const directory = join(parent, 'postgres')
   const port = await freePort()
   const { command, args } = await asIdentity(identity, [binaries.root, parent], {
     command: binaries.postgres,
     args: postgresArguments(directory, port, { fsync: 'off', ...settings }),
   })
   const url = (database: string) => `postgresql://postgres:${password}@127.0.0.1:${port}/${database}`
-  const start = async () => {
-    const server = spawn(command, args, { stdio: 'ignore' })
+  const start = async (further: readonly string[] = []) => {
+    const server = spawn(command, [...args, ...further], { stdio: 'ignore' })
     await untilResponding(url('postgres'))
     return server
   }
+  const follow = async (data: string) => {
+    await writeFile(join(data, 'standby.signal'), '')
+    await setOwner(join(data, 'standby.signal'), identity)
+  }
   let server = await start()
-  // The template has one name for all, and an engine distinguishes installations by their names.
-  await query(url('control'), 'update installation set name = gen_random_uuid()')
   const end = async (signal: NodeJS.Signals) => {
     if (server.exitCode !== null || server.signalCode !== null) return
     const gone = once(server, 'exit')
@@ -74,11 +101,38 @@ export async function startPostgres(settings: Record<string, string> = {}): Prom
     },
     async demote() {
       await end('SIGINT')
-      await writeFile(join(directory, 'standby.signal'), '')
-      await setOwner(join(directory, 'standby.signal'), identity)
+      await follow(directory)
       server = await start()
     },
+    halt: () => end('SIGQUIT'),
+    async resume(primary) {
+      if (primary !== undefined) await follow(directory)
+      server = await start(primary === undefined ? [] : ['-c', `primary_conninfo=${connectionTo(primary)}`])
+    },
+    async openStandby(primary) {
+      const parent = await mkdtemp(join(tmpdir(), 'tenantry-test-'))
+      await setOwner(parent, identity)
+      const copy = join(parent, 'postgres')
+      const client = new pg.Client({ connectionString: url('postgres') })
+      await client.connect()
+      try {
+        await client.query("select pg_backup_start('standby', true)")
+        await execute('cp', ['-a', directory, copy])
+        const { rows } = await client.query<{ labelfile: string }>('select labelfile from pg_backup_stop(false)')
+        await writeFile(join(copy, 'backup_label'), rows[0]?.labelfile ?? '')
+        await setOwner(join(copy, 'backup_label'), identity)
+      } finally {
+        await client.end()
+      }
+      await rm(join(copy, 'postmaster.pid'), { force: true })
+      await follow(copy)
+      return serve(parent, { ...settings, primary_conninfo: connectionTo(primary) })
+    },
   }
+}
+
+function connectionTo({ port, name }: StandbyOf): string {
+  return `host=127.0.0.1 port=${port} user=postgres password=${password} application_name=${name}`
 }
 
 /** Returns the template data directory. The first use creates and caches it, because initdb takes longer than most test files. */

@@ -9,7 +9,8 @@ import { readNetworks, type ApiKey, type Limits, type TenantManifest } from '@te
 import pino from 'pino'
 import type { Test } from 'tap'
 import type { BoundsLimits } from '#tenant-runtime/bounds/index.ts'
-import type { ConnectionLimits } from '#tenant-runtime/database/connections.ts'
+import type { ConnectionLimits, Connections } from '#tenant-runtime/database/connections.ts'
+import type { Replicas } from '#tenant-runtime/database/replicas/replicas.ts'
 import type { BodyPace } from '#tenant-runtime/http/body-reader.ts'
 import { developerConsole, type Config } from '#tenant-runtime/config.ts'
 import { openRuntime } from '#tenant-runtime/runtime.ts'
@@ -25,6 +26,7 @@ import type { Tenant } from '#tenant-runtime/tenancy/tenant.ts'
 import { CountingDatabase } from './counting-database.ts'
 import { createHome, type TestHome } from './home.ts'
 import { query, startPostgres, type TestPostgres } from './postgres.ts'
+import type { PostgresCluster } from './postgres-cluster.ts'
 import { send, type ApiResponse, type RequestOptions } from './send-request.ts'
 import { signToken } from './sign-token.ts'
 import { internalToken, openProxy } from './tenant-proxy.ts'
@@ -83,6 +85,8 @@ export interface TestTenant {
 
 export interface TestRuntime {
   postgres: TestPostgres
+  connections: Connections
+  replicas: Replicas
   /** The runtime's own port, which requires the internal headers. */
   port: number
   storage: StorageModule
@@ -102,6 +106,8 @@ export interface TestRuntime {
 }
 
 export interface RuntimeOptions {
+  /** A cluster in place of a Postgres of the runtime's own. */
+  cluster?: PostgresCluster
   connections?: Partial<ConnectionLimits>
   /** Backend of the store. The default is `local` in a directory of its own. */
   backend?: BlobBackend
@@ -139,6 +145,7 @@ export interface RuntimeOptions {
 export async function startRuntime(
   t: Test,
   {
+    cluster,
     backend,
     failpoint = () => undefined,
     abandonedMilliseconds,
@@ -159,7 +166,7 @@ export async function startRuntime(
     ...subscriptions
   }: RuntimeOptions = {},
 ): Promise<TestRuntime> {
-  const postgres = await startPostgres()
+  const postgres = cluster?.members[0].postgres ?? (await startPostgres())
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-runtime-'))
   const tenants = new Map<string, Tenant>()
   const errors: string[] = []
@@ -216,7 +223,7 @@ export async function startRuntime(
     events: subscriptions,
     ...(backend === undefined ? {} : { backend }),
   })
-  const { app, connections, storage, functions, realtime, notify } = runtime
+  const { app, connections, replicas, storage, functions, realtime, notify } = runtime
   await runtime.start()
   await app.listen({ host: config.host, port: config.port })
   const address = app.server.address()
@@ -232,12 +239,14 @@ export async function startRuntime(
     await app.close()
     await Promise.all(loops)
     await runtime.close()
-    await postgres.stop()
+    if (cluster === undefined) await postgres.stop()
     await rm(directory, { recursive: true, force: true })
   })
 
   return {
     postgres,
+    connections,
+    replicas,
     port: address.port,
     storage,
     directory,
@@ -254,11 +263,14 @@ export async function startRuntime(
       const home = await createHome(postgres)
       const secretKey = `sb_secret_${randomBytes(24).toString('base64url')}`
       const publishableKey = `sb_publishable_${randomBytes(24).toString('base64url')}`
-      const database = new CountingDatabase(connections, {
+      const routed = (url: string) => (cluster === undefined ? url : url.replace(/:\d+\//, `:${cluster.port}/`))
+      const logins = {
         tenantId: home.tenantId,
-        url: home.url,
-        ddlUrl: home.ddl_url,
-      })
+        url: routed(home.url),
+        ddlUrl: routed(home.ddl_url),
+        ...(cluster === undefined ? {} : { members: cluster.addresses }),
+      }
+      const database = new CountingDatabase(connections, logins, replicas)
       let manifest: TenantManifest = {
         tenant_id: home.tenantId,
         name,

@@ -4,44 +4,18 @@
 import type pg from 'pg'
 import { Results } from '../bounds/index.ts'
 import { RuntimeError } from '../errors.ts'
-import { createClient } from './create-client.ts'
+import type { ConnectionLimits } from './connection-limits.ts'
+import { createClient, type ServerKind } from './create-client.ts'
 import { LargeRows } from './large-rows.ts'
 import { guardMessages, type MessageGuard } from './message-guard.ts'
 import { PreparedStatements } from './prepared-statements.ts'
-import { connectToPrimary, reachPrimary } from './reach-primary.ts'
+import { connectTo, reachServer } from './reach-primary.ts'
 import type { ReadingTime } from './row-stream.ts'
 import { StreamSlots } from './stream-slots.ts'
+import { withSignal } from './with-signal.ts'
 import { withValidPassword } from './valid-password.ts'
 
-export interface ConnectionLimits {
-  total: number
-  perTenant: number
-  /** The time after which an idle connection is closed. */
-  idleMilliseconds: number
-  /** The maximum wait for a connection, after which the request receives a 503. */
-  waitMilliseconds: number
-  /** The maximum number of waiting requests of one tenant. Further ones are rejected at once. */
-  maxWaiting: number
-  /** The maximum time of a login. Postgres rejects one at once when it is down, and takes seconds when it is busy. */
-  connectMilliseconds: number
-  /** The maximum wait of a request for the next primary, while no primary can be reached. 0: it fails at once. */
-  failoverMilliseconds: number
-  statementMilliseconds: number
-  /** The time limits for reading a long response: without any progress, and in total. */
-  reading: ReadingTime
-}
-
-export const defaultConnectionLimits: ConnectionLimits = {
-  total: 100,
-  perTenant: 16,
-  idleMilliseconds: 30_000,
-  waitMilliseconds: 5_000,
-  maxWaiting: 512,
-  connectMilliseconds: 5_000,
-  failoverMilliseconds: 0,
-  statementMilliseconds: 30_000,
-  reading: { stallMilliseconds: 60_000, maxMilliseconds: 600_000 },
-}
+export { defaultConnectionLimits, type ConnectionLimits } from './connection-limits.ts'
 
 export interface Connection {
   readonly client: pg.Client
@@ -55,12 +29,18 @@ export interface Connection {
 /** The time for which a tenant may continue to use a connection while another tenant has none. */
 const turnMilliseconds = 100
 
-interface Login {
+/** A tenant's login. */
+export interface Login {
   tenantId: string
   /** Empty for a tenant that these runtimes do not serve any more. */
   url: string
   /** URLs with the login's other valid passwords, while they are rotated. */
   otherUrls?: readonly string[] | undefined
+}
+
+interface AcquireOptions {
+  /** Ends the wait for a connection. */
+  signal?: AbortSignal | undefined
 }
 
 interface Waiter {
@@ -88,6 +68,7 @@ export class Connections {
   readonly largeRows = new LargeRows()
   readonly #limits: ConnectionLimits
   readonly #now: () => number
+  readonly #server: ServerKind
   readonly #pools = new Map<string, Pool>()
   readonly #sweep: NodeJS.Timeout
   /** Connections that Postgres or the network ended, and that may not be released yet. */
@@ -99,12 +80,15 @@ export class Connections {
    * Creates the pools.
    * @param results the memory for results; by default, it is not limited
    * @param now returns monotonic milliseconds
+   * @param server whether the connections lead to a primary, or to whatever server is at the address, for reads only
    */
   constructor(
     limits: ConnectionLimits,
     results: Results = new Results(Infinity, 1),
     now: () => number = () => performance.now(),
+    server: ServerKind = 'primary',
   ) {
+    this.#server = server
     this.#limits = limits
     this.results = results
     this.#now = now
@@ -134,16 +118,18 @@ export class Connections {
 
   /**
    * Acquires a connection.
-   * @throws RuntimeError DATABASE_BUSY when none is released in time, DATABASE_UNAVAILABLE when Postgres cannot be reached
+   * @throws RuntimeError DATABASE_BUSY when none is released in time, DATABASE_UNAVAILABLE when Postgres cannot be reached;
+   * the reason of `signal`
    */
-  async acquire(login: Login): Promise<Connection> {
+  async acquire(login: Login, { signal }: AcquireOptions = {}): Promise<Connection> {
     if (this.#closed) throw new RuntimeError('DATABASE_UNAVAILABLE', 'The service is stopping.')
     if (login.url === '') throw notServed()
+    signal?.throwIfAborted()
     const pool = this.#poolOf(login)
     const idle = pool.idle.pop()
     if (idle !== undefined) return idle.connection
-    if (this.#mayOpen(pool)) return this.#open(pool)
-    return this.#wait(pool)
+    const acquiring = this.#mayOpen(pool) ? this.#open(pool) : this.#wait(pool, signal)
+    return withSignal(acquiring, signal, (connection) => this.release(login, connection, true))
   }
 
   /** Releases a connection; `reusable: false` closes it. */
@@ -256,7 +242,7 @@ export class Connections {
     this.#total++
     const connect = () => withValidPassword([login.url, ...(login.otherUrls ?? [])], (url) => this.#connect(login, url))
     try {
-      const connection = await reachPrimary(connect, {
+      const connection = await reachServer(connect, {
         deadline: since + this.#limits.failoverMilliseconds,
         now: this.#now,
         isClosed: () => this.#closed,
@@ -275,7 +261,7 @@ export class Connections {
   }
 
   async #connect({ tenantId }: Login, url: string): Promise<Connection> {
-    const client = createClient(tenantId, url, this.#limits)
+    const client = createClient(tenantId, url, this.#limits, this.#server)
     const connection: Connection = {
       client,
       guard: { onRow: undefined },
@@ -286,7 +272,7 @@ export class Connections {
     client.on('error', () => this.#lost(tenantId, connection))
     client.on('end', () => this.#lost(tenantId, connection))
     try {
-      await connectToPrimary(client)
+      await connectTo(client, this.#server)
       // The connection may have ended together with the login.
       if (this.#broken.has(connection)) throw new Error('Postgres ended the connection right after the login.')
       guardMessages(client, connection.guard)
@@ -297,7 +283,7 @@ export class Connections {
     }
   }
 
-  #wait(pool: Pool): Promise<Connection> {
+  #wait(pool: Pool, signal: AbortSignal | undefined): Promise<Connection> {
     if (pool.waiting.size >= this.#limits.maxWaiting) {
       return Promise.reject(new RuntimeError('DATABASE_BUSY', 'Too many requests wait for the database.'))
     }
@@ -306,6 +292,10 @@ export class Connections {
       const endWait = () => this.#endWait(pool, waiter)
       const waiter: Waiter = { resolve, reject, since: this.#now(), timer: setTimeout(endWait, waitMilliseconds) }
       pool.waiting.add(waiter)
+      const abort = () => {
+        if (pool.waiting.has(waiter)) this.#reject(pool, waiter, new Error('The request does not wait any more.'))
+      }
+      signal?.addEventListener('abort', abort, { once: true })
     })
   }
 

@@ -8,11 +8,15 @@ interface ClientLimits {
   statementMilliseconds: number
 }
 
+/** The servers that connections may lead to: only a primary, or any server, for sessions that cannot change anything. */
+export type ServerKind = 'primary' | 'any'
+
 /** Creates a client, which is not connected yet. @param url the URL of the tenant's login */
 export function createClient(
   tenantId: string,
   url: string,
   { connectMilliseconds, statementMilliseconds }: ClientLimits,
+  server: ServerKind = 'primary',
 ): pg.Client {
   return new pg.Client({
     connectionString: url,
@@ -32,6 +36,7 @@ export function createClient(
         tcp_keepalives_interval: '10',
         tcp_keepalives_count: '3',
         jit: 'off',
+        ...(server === 'any' ? { default_transaction_read_only: 'on' } : {}),
       },
     ),
   })

@@ -2,6 +2,7 @@
 // before a connection is open, so every request may wait for one.
 import { setTimeout as delay } from 'node:timers/promises'
 import pg from 'pg'
+import type { ServerKind } from './create-client.ts'
 
 const retryMilliseconds = 250
 
@@ -9,7 +10,7 @@ const retryMilliseconds = 250
 const passing = new Set(['57P01', '57P02', '57P03'])
 
 /** Whether another attempt may succeed: no server responded, it was starting or stopping, or it was a replica. */
-function mayPass(error: unknown): boolean {
+export function mayPass(error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || passing.has(error.code ?? '')
 }
 
@@ -25,7 +26,7 @@ interface ReachOptions {
 }
 
 /** Connects, and repeats a failed attempt that may succeed later. @throws the last error of `connect` */
-export async function reachPrimary<T>(
+export async function reachServer<T>(
   connect: () => Promise<T>,
   { deadline, now, isClosed, onFailure }: ReachOptions,
 ): Promise<T> {
@@ -48,9 +49,9 @@ interface ParameterStatus {
 
 /**
  * Connects a client.
- * @throws the errors of `connect`; an Error when the server is a replica
+ * @throws the errors of `connect`; an Error when the server is a replica, and a primary is required
  */
-export async function connectToPrimary(client: pg.Client): Promise<void> {
+export async function connectTo(client: pg.Client, server: ServerKind): Promise<void> {
   const reported = new Map<string, string>()
   // node-postgres has no public way to the parameters that the server reports during a login.
   const { connection } = client as unknown as { connection: NodeJS.EventEmitter }
@@ -58,5 +59,6 @@ export async function connectToPrimary(client: pg.Client): Promise<void> {
     reported.set(parameterName, parameterValue),
   )
   await client.connect()
-  if (reported.get('in_hot_standby') === 'on') throw new Error('The server is a replica, which accepts no changes.')
+  if (server === 'primary' && reported.get('in_hot_standby') === 'on')
+    throw new Error('The server is a replica, which accepts no changes.')
 }

@@ -28,6 +28,12 @@ export class RoundTrip {
     this.#settle = { resolve, reject }
   }
 
+  /** Ends the round trip, and closes its connection. */
+  cancel(reason: unknown): void {
+    this.#settle.reject(new RoundTripError(reason, { reusable: false, undone: false }))
+    this.#wire?.stream.destroy()
+  }
+
   submit(wire: Wire): Error | null {
     this.#isSubmitted = true
     this.#wire = wire

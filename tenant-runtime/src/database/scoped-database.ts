@@ -1,36 +1,43 @@
 // The only access to a tenant's data: statements in a caller's context, in one transaction and one round trip; a response
 // of unlimited length takes several round trips.
 import type { Readable } from 'node:stream'
-import pg from 'pg'
+import type pg from 'pg'
 import type { ArrivingResult } from '../bounds/index.ts'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
-import { notServed, type Connections } from './connections.ts'
+import type { Connections, Login } from './connections.ts'
+import { runtimeLogin, type HomeLogins } from './home-logins.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
-import { MessageTooLongError } from './message-guard.ts'
+import { runAsOwner } from './owner-transaction.ts'
+import { isFresh, positionStatement, readPosition } from './replicas/replica-position.ts'
+import { StaleReplicaError, type ReadableReplica, type Replicas } from './replicas/replicas.ts'
 import { RoundTrip } from './round-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
 import { sweepSession } from './session-sweep.ts'
-import { sessionOptions } from './session-settings.ts'
 import { SharedRoundTrips } from './shared-round-trips.ts'
 import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
-import { withValidPassword } from './valid-password.ts'
 import { StreamedRoundTrip } from './streamed-round-trip.ts'
-import { RoundTripError, isStalePlan } from './round-trip-error.ts'
+import { unknownOutcome, withoutRoom } from './no-room.ts'
+import { isWorthRepeating } from './worth-repeating.ts'
+import { RoundTripError } from './round-trip-error.ts'
+
+export type { HomeLogins } from './home-logins.ts'
 
 const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
   " set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)"
 
-export interface HomeLogins {
-  tenantId: string
-  /** The URL of the runtime's login. This and the next one are empty once the runtime does not serve the tenant any more. */
-  url: string
-  /** The URL of the ddl login. */
-  ddlUrl: string
-  /** URLs of both logins with their other valid passwords, while these are rotated. */
-  otherUrls?: readonly string[]
-  otherDdlUrls?: readonly string[]
+/** A server on which statements run. */
+interface Server {
+  connections: Connections
+  login: Login
+}
+
+interface RunOptions {
+  /** Whether the statements change nothing. After a broken connection, they are repeated on another. */
+  onlyReads?: boolean
+  /** Whether reads may run at a replica of a cluster without a primary. */
+  isAnywhere?: boolean
 }
 
 interface RoundTripOptions {
@@ -39,6 +46,10 @@ interface RoundTripOptions {
   isAnonymous: boolean
   /** The number of times that it may run again. */
   repeats: number
+  /** Ends the round trip, and closes its connection. */
+  signal?: AbortSignal | undefined
+  /** The server; absent: the primary, which may become another one. */
+  server?: Server
 }
 
 interface StreamOptions {
@@ -48,6 +59,8 @@ interface StreamOptions {
   isTakenInParts?: boolean
   isForeign?: boolean
   maxBytes?: number
+  /** The server; absent: the primary. */
+  server?: Server
 }
 
 interface StreamedResponse {
@@ -60,15 +73,19 @@ interface StreamedResponse {
 export class ScopedDatabase {
   readonly #connections: Connections
   readonly #home: HomeLogins
-  readonly #lookups = new SharedRoundTrips<Lookup, Result>(async (lookups) => {
-    const { parts, distribute } = shareLookups(lookups)
-    return distribute(await this.runTogether(parts, { onlyReads: true }))
-  })
+  readonly #replicas: Replicas | undefined
+  readonly #lookups = this.#sharedLookups(false)
+  readonly #lookupsAnywhere = this.#sharedLookups(true)
 
-  /** @param home the logins, whose owner may replace the URLs while requests run */
-  constructor(connections: Connections, home: HomeLogins) {
+  /**
+   * Creates the access.
+   * @param home the logins, whose owner may replace the URLs while requests run
+   * @param replicas the replicas of clusters; undefined if reads always wait for a primary
+   */
+  constructor(connections: Connections, home: HomeLogins, replicas?: Replicas) {
     this.#connections = connections
     this.#home = home
+    this.#replicas = replicas
   }
 
   get tenantId(): string {
@@ -88,12 +105,30 @@ export class ScopedDatabase {
     return this.runTogether([{ context, statements }], { onlyReads: true })
   }
 
+  /**
+   * Runs statements that change nothing as `read` does. While a cluster has no primary, they run at a replica with every change that
+   * was acknowledged before the call.
+   */
+  readAnywhere(context: RlsContext, ...statements: Statement[]): Promise<Result[]> {
+    return this.runTogether([{ context, statements }], { onlyReads: true, isAnywhere: true })
+  }
+
   /** Runs statements of several callers in one transaction, those of each part in its own context. */
-  async runTogether(parts: readonly ScopedStatements[], { onlyReads = false } = {}): Promise<Result[]> {
+  async runTogether(
+    parts: readonly ScopedStatements[],
+    { onlyReads = false, isAnywhere = false }: RunOptions = {},
+  ): Promise<Result[]> {
     const scoped = parts.flatMap(({ context, statements }) => [this.#settingOf(context), ...statements])
     const isAnonymous = parts.every(({ context }) => context.role === 'anon')
     const repeats = this.#connections.failoverMilliseconds > 0 ? failoverRepeats : 1
-    const results = await this.#roundTrip(scoped, { onlyReads, isAnonymous, repeats })
+    const options = { onlyReads, isAnonymous, repeats }
+    const replicas = isAnywhere ? this.#usableReplicas() : undefined
+    const results = await (replicas === undefined
+      ? this.#roundTrip(scoped, options)
+      : replicas.read(this.#home, {
+          atPrimary: (signal) => this.#roundTrip(scoped, { ...options, signal }),
+          atReplica: (server) => this.#atReplica(server, scoped, options),
+        }))
     return results.filter((_, n) => scoped[n]?.text !== setContext)
   }
 
@@ -109,13 +144,18 @@ export class ScopedDatabase {
     return result ?? { rows: [], count: 0 }
   }
 
-  /** Runs one quick reading statement as `run` does, in a round trip shared with others that wait for one. */
+  /** Runs one quick reading statement as `read` does, in a round trip shared with others that wait for one. */
   lookUp(context: RlsContext, statement: Statement): Promise<Result> {
     return this.#lookups.run({ context, statement })
   }
 
+  /** Runs one quick reading statement as `readAnywhere` does, in a round trip shared with others that wait for one. */
+  lookUpAnywhere(context: RlsContext, statement: Statement): Promise<Result> {
+    return this.#lookupsAnywhere.run({ context, statement })
+  }
+
   /**
-   * Runs statements as `run` does, with a response of unlimited length: the rows of `last`, which has a single column of
+   * Runs statements as `readAnywhere` does, with a response of unlimited length: the rows of `last`, which has a single column of
    * text, are fetched while `body` is read. Errors before the first row are thrown. A later error destroys `body`, whose
    * content is then incomplete. The transaction is committed only when `body` is read to its end. `signal` cancels at any
    * time, and must also abort when the client has received `body`, whose memory is reserved until then.
@@ -135,21 +175,31 @@ export class ScopedDatabase {
     const result = this.#openResult(context.role === 'anon')
     signal.addEventListener('abort', () => result.release())
     const options = { result, isTakenInParts: true }
-    try {
+    const atPrimary = async (ending?: AbortSignal) => {
+      const both = ending === undefined ? signal : AbortSignal.any([signal, ending])
       const begun = performance.now()
-      const { roundTrip, first, released } = await this.#beginStream(scoped, last, signal, options).catch(
-        (error: unknown) => {
-          if (
-            signal.aborted ||
-            !(error instanceof RoundTripError) ||
-            !this.#isWorthRepeating(error, performance.now() - begun, false)
-          )
-            throw error
-          return this.#beginStream(scoped, last, signal, options)
-        },
-      )
+      const begin = () => this.#beginStream(scoped, last, both, options)
+      return begin().catch((error: unknown) => {
+        if (both.aborted || !(error instanceof RoundTripError)) throw error
+        if (!this.#isWorthRepeating(error, begun, false)) throw error
+        return begin()
+      })
+    }
+    const atReplica = async (server: ReadableReplica) => {
+      const options = { result, isTakenInParts: true, server }
+      const stream = await this.#beginStream([positionStatement, ...scoped], last, signal, options)
+      const [position, ...results] = stream.results
+      if (isFresh(server.replica, readPosition(position?.rows[0]))) return { ...stream, results }
+      stream.roundTrip.cancel(new StaleReplicaError('The replica is behind.'))
+      throw new StaleReplicaError('The replica is behind.')
+    }
+    const replicas = this.#usableReplicas()
+    try {
+      const { roundTrip, first, released, ...begun } = await (replicas === undefined
+        ? atPrimary()
+        : replicas.read(this.#home, { atPrimary, atReplica }))
       void released.then(leave)
-      const results = roundTrip.results.slice(1)
+      const results = begun.results.slice(1)
       const framed = typeof frame === 'function' ? frame(results) : frame
       return {
         before: results,
@@ -196,11 +246,17 @@ export class ScopedDatabase {
     before: readonly Statement[],
     last: Statement,
     signal: AbortSignal,
-    { result, isTakenInParts = false, isForeign = last.isForeign ?? false, maxBytes = Infinity }: StreamOptions,
+    {
+      result,
+      isTakenInParts = false,
+      isForeign = last.isForeign ?? false,
+      maxBytes = Infinity,
+      server = this.#primary(),
+    }: StreamOptions,
   ) {
     signal.throwIfAborted()
-    const login = this.#login()
-    const connection = await this.#connections.acquire(login)
+    const { connections, login } = server
+    const connection = await connections.acquire(login, { signal })
     let bytes = 0
     const onTake = () => {
       if (isTakenInParts) bytes = 0
@@ -225,12 +281,12 @@ export class ScopedDatabase {
       .then(async (reusable) => {
         connection.guard.onRow = undefined
         signal.removeEventListener('abort', abort)
-        this.#connections.release(login, connection, reusable && (!isForeign || (await sweepSession(connection))))
+        connections.release(login, connection, reusable && (!isForeign || (await sweepSession(connection))))
       })
     try {
       if (signal.aborted) abort()
       else connection.client.query(roundTrip as unknown as pg.Submittable)
-      return { roundTrip, first: await roundTrip.next(), released }
+      return { roundTrip, first: await roundTrip.next(), released, results: roundTrip.results }
     } catch (error) {
       roundTrip.cancel(error)
       await released
@@ -238,10 +294,29 @@ export class ScopedDatabase {
     }
   }
 
-  /** Returns the runtime's login as it is now. */
-  #login() {
-    const { tenantId, url, otherUrls } = this.#home
-    return { tenantId, url, otherUrls }
+  /** Returns the primary with the runtime's login as it is now. */
+  #primary(): Server {
+    return { connections: this.#connections, login: runtimeLogin(this.#home) }
+  }
+
+  /** Returns the replicas, if the home has any. */
+  #usableReplicas(): Replicas | undefined {
+    return (this.#home.members ?? []).length > 0 ? this.#replicas : undefined
+  }
+
+  #sharedLookups(isAnywhere: boolean): SharedRoundTrips<Lookup, Result> {
+    return new SharedRoundTrips(async (lookups) => {
+      const { parts, distribute } = shareLookups(lookups)
+      return distribute(await this.runTogether(parts, { onlyReads: true, isAnywhere }))
+    })
+  }
+
+  /** Runs one round trip at a replica. @throws StaleReplicaError if it has not replayed everything */
+  async #atReplica(server: ReadableReplica, statements: Statement[], options: RoundTripOptions): Promise<Result[]> {
+    const atServer = { ...options, repeats: 0, server }
+    const [position, ...results] = await this.#roundTrip([positionStatement, ...statements], atServer)
+    if (isFresh(server.replica, readPosition(position?.rows[0]))) return results
+    throw new StaleReplicaError('The replica is behind.')
   }
 
   #settingOf(context: RlsContext): Statement {
@@ -257,25 +332,23 @@ export class ScopedDatabase {
     return this.#connections.results.open({ tenantId: this.#home.tenantId, isAnonymous })
   }
 
-  /** Whether the statements had no effect or change nothing, and failed for a temporary reason. */
-  #isWorthRepeating({ undone, sqlstate, cause }: RoundTripError, milliseconds: number, onlyReads: boolean): boolean {
-    if (isStalePlan(cause)) return true
-    // A failover ends statements that have run for any time, but it cancels none.
-    const failoverMilliseconds = sqlstate === cancelled ? 0 : this.#connections.failoverMilliseconds
-    if (milliseconds > Math.max(briefMilliseconds, failoverMilliseconds)) return false
-    if (cause instanceof MessageTooLongError || cause instanceof RuntimeError) return false
-    return (undone || onlyReads) && (sqlstate === undefined || endings.has(sqlstate))
+  #isWorthRepeating(error: RoundTripError, begun: number, onlyReads: boolean): boolean {
+    const { failoverMilliseconds } = this.#connections
+    return isWorthRepeating(error, { milliseconds: performance.now() - begun, onlyReads, failoverMilliseconds })
   }
 
   /** Runs one round trip, and repeats it if that is worth while. */
-  async #roundTrip(statements: Statement[], { onlyReads, isAnonymous, repeats }: RoundTripOptions): Promise<Result[]> {
-    const login = this.#login()
-    const connection = await this.#connections.acquire(login)
+  async #roundTrip(statements: Statement[], options: RoundTripOptions): Promise<Result[]> {
+    const { onlyReads, isAnonymous, repeats, signal, server = this.#primary() } = options
+    const { connections, login } = server
+    const connection = await connections.acquire(login, { signal })
     const begun = performance.now()
     let reusable = false
     const result = this.#openResult(isAnonymous)
+    const roundTrip = new RoundTrip(statements, connection.prepared)
+    const abort = () => roundTrip.cancel(signal?.reason)
+    signal?.addEventListener('abort', abort)
     try {
-      const roundTrip = new RoundTrip(statements, connection.prepared)
       connection.guard.onRow = (bytes) => {
         const room = result.add(bytes)
         return room === undefined ? this.#turnOf(bytes) : room.then(() => this.#turnOf(bytes))
@@ -292,19 +365,21 @@ export class ScopedDatabase {
       if (full !== undefined) throw onlyReads ? full : unknownOutcome(full)
       if (
         repeats === 0 ||
+        signal?.aborted === true ||
         !(error instanceof RoundTripError) ||
-        !this.#isWorthRepeating(error, performance.now() - begun, onlyReads)
+        !this.#isWorthRepeating(error, begun, onlyReads)
       )
         throw error
     } finally {
+      signal?.removeEventListener('abort', abort)
       connection.guard.onRow = undefined
       result.release()
       if (reusable && statements.some(({ isForeign }) => isForeign === true)) {
         // Only the next user of the connection has to wait for the sweep.
-        void sweepSession(connection).then((isClean) => this.#connections.release(login, connection, isClean))
-      } else this.#connections.release(login, connection, reusable)
+        void sweepSession(connection).then((isClean) => connections.release(login, connection, isClean))
+      } else connections.release(login, connection, reusable)
     }
-    return this.#roundTrip(statements, { onlyReads, isAnonymous, repeats: repeats - 1 })
+    return this.#roundTrip(statements, { ...options, repeats: repeats - 1 })
   }
 
   /**
@@ -313,62 +388,11 @@ export class ScopedDatabase {
    * that system collections can be read.
    * @throws RoundTripError for an error of Postgres or the connection that `work` does not handle
    */
-  async withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const { tenantId, ddlUrl, otherDdlUrls = [] } = this.#home
-    if (ddlUrl === '') throw notServed()
-    const broken: Error[] = []
-    const client = await withValidPassword([ddlUrl, ...otherDdlUrls], async (connectionString) => {
-      const opened = new pg.Client({
-        connectionString,
-        application_name: `tenantry:${tenantId}:ddl`,
-        connectionTimeoutMillis: 5_000,
-        query_timeout: 60_000,
-        options: sessionOptions(
-          { schema: tenantId, role: `${tenantId}_owner` },
-          { statement_timeout: '60000', lock_timeout: '3000' },
-        ),
-      })
-      opened.on('error', (error) => broken.push(error))
-      await opened.connect()
-      return opened
-    }).catch((cause: unknown) => {
-      throw new RuntimeError('DATABASE_UNAVAILABLE', 'The database does not respond.', { cause })
-    })
-    try {
-      await client.query('begin')
-      await client.query(setContext, contextSettings(this.#home.tenantId, { role: 'service', reason: 'schema reload' }))
-      const result = await work(client)
-      await client.query('commit')
-      return result
-    } catch (error) {
-      throw broken.length > 0 || error instanceof pg.DatabaseError
-        ? new RoundTripError(error, { reusable: false, undone: false })
-        : error
-    } finally {
-      // Without a COMMIT, closing is the rollback.
-      await client.end()
-    }
+  withOwner<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
+    const context = contextSettings(this.#home.tenantId, { role: 'service', reason: 'schema reload' })
+    return runAsOwner(this.#home, sql(setContext, ...context), work)
   }
 }
 
-/** Returns the error of a round trip that ended because the memory for results had no room, or undefined. */
-function withoutRoom(error: unknown): RuntimeError | undefined {
-  return error instanceof RoundTripError && error.cause instanceof RuntimeError ? error.cause : undefined
-}
-
-function unknownOutcome(cause: RuntimeError): RuntimeError {
-  return new RuntimeError(
-    'SERVICE_BUSY',
-    'There is no memory for the result of the change, which may have been made. Read the records before you retry.',
-    { cause },
-  )
-}
-
-/** The SQLSTATE of a cancelled statement. */
-const cancelled = '57014'
-/** SQLSTATEs of a session that ends, or whose statement is cancelled. */
-const endings = new Set(['57P01', '57P02', '57P05', cancelled])
 /** During a failover, the next session may end, too. */
 const failoverRepeats = 3
-/** A statement that has run longer may be the reason for the session's end. */
-const briefMilliseconds = 1_000

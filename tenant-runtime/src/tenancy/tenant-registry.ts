@@ -8,6 +8,7 @@ import {
   type RuntimeShare,
 } from '@tenantry/contract'
 import type { Connections } from '../database/connections.ts'
+import type { Replicas } from '../database/replicas/replicas.ts'
 import { ScopedDatabase, type HomeLogins } from '../database/scoped-database.ts'
 import { manifestFile, otherManifestFiles, removeStaleManifests } from './manifest-files.ts'
 import type { Tenant } from './tenant.ts'
@@ -22,6 +23,7 @@ interface TenantRegistryOptions {
   /** The tenants that this runtime serves. */
   share: RuntimeShare
   connections: Connections
+  replicas: Replicas
   fetch: typeof globalThis.fetch
   /** Called when a tenant changed or was deleted, so that its data in memory must be evicted. */
   onChange: (tenantId: string) => void
@@ -31,6 +33,7 @@ interface TenantRegistryOptions {
 export class TenantRegistry {
   readonly #table: WatchedTable<TenantManifest>
   readonly #connections: Connections
+  readonly #replicas: Replicas
   /** Tenants, which are created on first use, because most of a thousand are inactive. */
   readonly #tenants = new Map<string, Tenant>()
   /** The logins of these tenants. A change of a password reaches requests that have begun before it, too. */
@@ -39,6 +42,7 @@ export class TenantRegistry {
   constructor(options: TenantRegistryOptions) {
     const { controlUrl, internalToken, region, data, share, fetch, onChange, onError } = options
     this.#connections = options.connections
+    this.#replicas = options.replicas
     this.#table = new WatchedTable({
       url: watchUrl(controlUrl, region),
       internalToken,
@@ -73,7 +77,7 @@ export class TenantRegistry {
       limits: manifest.limits,
       unserved: manifest.unserved,
       manifest,
-      database: new ScopedDatabase(this.#connections, logins),
+      database: new ScopedDatabase(this.#connections, logins, this.#replicas),
     }
     this.#tenants.set(tenantId, tenant)
     return tenant
@@ -101,9 +105,10 @@ export class TenantRegistry {
   #renew(tenantId: string, manifest: TenantManifest | undefined): void {
     if (manifest === undefined) {
       // Work that has begun before must not open sessions, with which a later home of the tenant could be used.
-      Object.assign(this.#logins.get(tenantId) ?? {}, { url: '', ddlUrl: '', otherUrls: [], otherDdlUrls: [] })
+      Object.assign(this.#logins.get(tenantId) ?? {}, { url: '', ddlUrl: '', otherUrls: [], otherDdlUrls: [], members: [] })
       this.#logins.delete(tenantId)
       this.#connections.evict(tenantId)
+      this.#replicas.evict(tenantId)
       return
     }
     const renewed = loginsOf(manifest)
@@ -124,6 +129,7 @@ function loginsOf({ tenant_id: tenantId, home }: TenantManifest): HomeLogins {
     ddlUrl: home.ddl_url,
     otherUrls: home.other_urls ?? [],
     otherDdlUrls: home.other_ddl_urls ?? [],
+    members: home.members ?? [],
   }
 }
 

@@ -229,7 +229,7 @@ export class Registry {
 
   async #load(tenant: Tenant): Promise<LoadedCatalog> {
     const checkedAt = this.#options.now()
-    const [stored, found] = await tenant.database.run(
+    const [stored, found] = await tenant.database.readAnywhere(
       serviceContext,
       sql('select document, version::text from published_catalog'),
       lintStatement(tenant.id),
@@ -265,8 +265,8 @@ function isBusy(error: unknown): boolean {
 const serviceContext: RlsContext = { role: 'service', reason: 'registry' }
 
 async function readVersion(tenant: Tenant): Promise<string> {
-  const { rows } = await tenant.database.query(serviceContext, 'select version::text from published_catalog')
-  return String(rows[0]?.['version'])
+  const [found] = await tenant.database.readAnywhere(serviceContext, sql('select version::text from published_catalog'))
+  return String(found?.rows[0]?.['version'])
 }
 
 function toPublish(home: HomeDescription, applied: readonly Applied[]): Published {
@@ -291,7 +291,7 @@ function withoutUnsafe(published: Published, violations: readonly LintViolation[
 
 /** Returns the service's own collections, and those of earlier reloads that did not publish a catalog. */
 async function beforeAnyReload({ database }: Tenant): Promise<Published> {
-  const [described, applied] = await database.run(
+  const [described, applied] = await database.readAnywhere(
     serviceContext,
     introspection,
     sql('select definition, published from applied_schemas order by name'),
@@ -308,7 +308,7 @@ async function beforeAnyReload({ database }: Tenant): Promise<Published> {
 /** Completes catalogs that were published without the modifiers of their types, from the current home. */
 async function withModifiers({ database }: Tenant, published: Published): Promise<Published> {
   if (hasModifiers(published.home)) return published
-  const [described] = await database.run(serviceContext, introspection)
+  const [described] = await database.readAnywhere(serviceContext, introspection)
   return { ...published, home: completeTypes(published.home, homeOf(described)) }
 }
 

@@ -47,7 +47,7 @@ export async function runStatement(
     results = await (preferences.tx === 'rollback' && !onlyReads
       ? database.dryRun(rls, ...statements)
       : onlyReads
-        ? database.read(rls, ...statements)
+        ? database.readAnywhere(rls, ...statements)
         : database.run(rls, ...statements))
   } catch (error) {
     throw restDatabaseError(error, rls, catalog.relations, request.basePath)
