@@ -24,13 +24,19 @@ export interface PostgresCluster {
   addresses: string[]
   /** Lets the router lead to a member, or to none. Its connections end. */
   route(member: ClusterMember | undefined): void
+  /** Loses what its connections send from now on, as when the host of a router is gone. New ones pass another router. */
+  loseRouter(): void
   /** Makes a replica the primary, whose commits no other member confirms, and lets the router lead to it. */
   promote(member: ClusterMember): Promise<void>
 }
 
 /** Starts the cluster, which ends with the test. */
 export async function startPostgresCluster(t: Test): Promise<PostgresCluster> {
-  const primary = await startPostgres({ wal_level: 'replica', wal_receiver_timeout: '2s', wal_retrieve_retry_interval: '100ms' })
+  const primary = await startPostgres({
+    wal_level: 'replica',
+    wal_receiver_timeout: '2s',
+    wal_retrieve_retry_interval: '100ms',
+  })
   const members: ClusterMember[] = [{ postgres: primary, link: await openTcpLink(primary.port), upstream: undefined }]
   for (const name of ['a', 'b']) {
     const upstream = await openTcpLink(primary.port)
@@ -43,7 +49,10 @@ export async function startPostgresCluster(t: Test): Promise<PostgresCluster> {
   await query(superuser, "alter system set synchronous_standby_names = 'ANY 1 (a, b)'")
   await query(superuser, 'select pg_reload_conf()')
   await until(async () => {
-    const [row] = await query(superuser, "select count(*)::int as n from pg_stat_replication where sync_state = 'quorum'")
+    const [row] = await query(
+      superuser,
+      "select count(*)::int as n from pg_stat_replication where sync_state = 'quorum'",
+    )
     return row?.['n'] === 2
   }, 'both replicas confirm commits')
 
@@ -89,6 +98,9 @@ export async function startPostgresCluster(t: Test): Promise<PostgresCluster> {
     port: address.port,
     addresses: members.map(({ link }) => `127.0.0.1:${link.port}`),
     route,
+    loseRouter() {
+      for (const socket of sockets) socket.unpipe().resume()
+    },
     async promote(member) {
       await query(member.postgres.url('postgres'), 'select pg_promote()')
       await query(member.postgres.url('postgres'), 'alter system reset synchronous_standby_names')

@@ -13,12 +13,18 @@ const at = (server: string, stored: number, replayed = stored, timeline = '00000
   timeline,
   stored: BigInt(stored),
   replayed: BigInt(replayed),
+  members: 1,
 })
 
 t.test('A position is read of a replica that has received something since its start', async (t) => {
-  const row = { server: '10.0.0.2:5432', timeline: '00000002', received: '1/0A', replayed: '1/2' }
-  t.same(readPosition(row), { server: row.server, timeline: row.timeline, stored: 0x10000000an, replayed: 0x100000002n })
-  t.equal(readPosition({ ...row, replayed: '1/B' })?.stored, 0x10000000bn, 'after a restart, it has replayed more than it received')
+  const row = { server: '10.0.0.2:5432', timeline: '00000002', received: '1/0A', replayed: '1/2', members: 3 }
+  const { server, timeline, members } = row
+  t.same(readPosition(row), { server, timeline, stored: 0x10000000an, replayed: 0x100000002n, members })
+  t.equal(
+    readPosition({ ...row, replayed: '1/B' })?.stored,
+    0x10000000bn,
+    'after a restart, it has replayed more than it received',
+  )
   t.equal(readPosition({ ...row, received: null }), undefined)
   t.equal(readPosition({ ...row, replayed: null }), undefined)
   t.equal(readPosition(undefined), undefined, 'a primary')
@@ -26,12 +32,17 @@ t.test('A position is read of a replica that has received something since its st
 
 t.test('The replica with the greatest stored position is chosen, when it is known of all but one member', async (t) => {
   t.same(freshReplica([at('a', 5), at('b', 7)], 3), { server: 'b', timeline: '00000001', upTo: 7n })
-  t.same(freshReplica([at('a', 7), at('b', 7, 6)], 3), { server: 'a', timeline: '00000001', upTo: 7n }, 'one that has replayed it')
+  t.same(
+    freshReplica([at('a', 7), at('b', 7, 6)], 3),
+    { server: 'a', timeline: '00000001', upTo: 7n },
+    'one that has replayed it',
+  )
   t.same(freshReplica([at('a', 5), at('b', 7, 6)], 3)?.server, 'b', 'one that will replay it')
   t.equal(freshReplica([at('a', 5)], 3), undefined)
   t.equal(freshReplica([at('a', 5), at('a', 7)], 3), undefined, 'the same server twice')
   t.equal(freshReplica([at('a', 5), at('b', 7, 7, '00000002')], 3), undefined)
   t.equal(freshReplica([at('a', 5), at('b', 7)], 4), undefined)
+  t.equal(freshReplica([at('a', 5), { ...at('b', 7), members: 4 }], 3), undefined, 'a member that only a replica knows')
   t.equal(freshReplica([at('a', 5)], 1), undefined)
   const replica = { server: 'b', timeline: '00000001', upTo: 7n }
   t.ok(isFresh(replica, at('b', 8)))
@@ -92,12 +103,14 @@ t.test(`In random histories of a cluster, no chosen replica lacks an acknowledge
         // A commit is acknowledged when the primary and one replica have stored it.
         for (const replica of replicas)
           for (const { id } of replica.log) if (primary.log.some((one) => one.id === id)) acknowledged.add(id)
-      } else if (what === 6) for (const replica of replicas) replica.replayed += below(replica.log.length - replica.replayed + 1)
+      } else if (what === 6)
+        for (const replica of replicas) replica.replayed += below(replica.log.length - replica.replayed + 1)
       else if (what === 7 && primary !== undefined && random() < 0.4) primary.isUp = false
       else if (what === 8 && primary === undefined && replicas.length === 2) {
         // Only one that sees another member, and has as much as that one, is elected.
         const [one, other] = replicas as [Member, Member]
-        const isBehind = one.timeline < other.timeline || (one.timeline === other.timeline && one.log.length < other.log.length)
+        const isBehind =
+          one.timeline < other.timeline || (one.timeline === other.timeline && one.log.length < other.log.length)
         const elected = isBehind ? other : one
         elected.isPrimary = true
         elected.timeline = ++timeline
@@ -109,7 +122,9 @@ t.test(`In random histories of a cluster, no chosen replica lacks an acknowledge
       }
       const positions = members
         .filter(({ isPrimary, isUp }) => !isPrimary && isUp)
-        .map(({ server, log, replayed, timeline }) => at(server, log.length, replayed, String(timeline).padStart(8, '0')))
+        .map(({ server, log, replayed, timeline }) =>
+          at(server, log.length, replayed, String(timeline).padStart(8, '0')),
+        )
       const replica = freshReplica(positions, 3)
       const member = members.find(({ server }) => server === replica?.server)
       if (replica === undefined || member === undefined) continue

@@ -27,7 +27,7 @@ t.test('Reads during a failover', async (t) => {
     t.equal(response.status, 200, response.text)
     return response.list().map(({ title }) => title)
   }
-  /** Begins a read. `isOver` tells whether it has a response. */
+  /** Begins a read. `isOver` becomes true with its response. */
   const beginRead = (prefix: string) => {
     const reading = { isOver: false, titles: titles(prefix).finally(() => (reading.isOver = true)) }
     return reading
@@ -78,6 +78,19 @@ t.test('Reads during a failover', async (t) => {
     await recover()
   })
 
+  await t.test('A primary that only this runtime does not reach continues, and each of its changes is read', async (t) => {
+    t.equal((await write('cut 0')).status, 201)
+    first.link.silence()
+    const titlesSoFar = ['cut 0']
+    for (let n = 1; n <= 9; n++) {
+      titlesSoFar.push(`cut ${n}`)
+      const copy = "jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(), 'title', $1::text))"
+      await tenant.rows(`insert into notes select (${copy}).* from notes one where title = 'cut 0'`, [`cut ${n}`])
+      t.same(await titles('cut'), titlesSoFar)
+    }
+    first.link.restore()
+  })
+
   await t.test('All reads continue, writes wait, and everything returns to the next primary', async (t) => {
     await write('all 1')
     const bucket = { name: 'pictures', policy: 'public' }
@@ -112,6 +125,14 @@ t.test('Reads during a failover', async (t) => {
       await titles('all')
       return runtime.connections.load.open > 0 && runtime.replicas.open === 0
     }, 'no connection leads to a replica')
+  })
+
+  await t.test('Reads do not wait for a connection whose router is lost', async (t) => {
+    t.equal((await write('router')).status, 201)
+    cluster.loseRouter()
+    t.same(await titles('router'), ['router'])
+    const long = await tenant.request('GET', '/rest/v1/notes?title=like.router*&limit=5000', service)
+    t.equal(long.list().length, 1)
   })
 
   await t.test('A former primary and a replica of its successor do not suffice', async (t) => {

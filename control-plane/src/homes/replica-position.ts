@@ -9,7 +9,7 @@ const name = `${controlSchema}.replica_position`
 /**
  * The order of the statements matters. The received position becomes smaller when a replica begins to receive another timeline, but
  * only after it has replayed all of the former one. A replica creates the first file of a timeline before it stores or confirms
- * anything of it.
+ * anything of it. Every member has a replication slot for each other one, which Patroni creates.
  */
 const body = `
 begin
@@ -17,6 +17,7 @@ begin
   received := pg_catalog.pg_last_wal_receive_lsn();
   replayed := pg_catalog.pg_last_wal_replay_lsn();
   timeline := (select max(pg_catalog.left(file, 8)) from pg_catalog.pg_ls_dir('pg_wal') as file where file ~ '^[0-9A-F]{24}$');
+  members := 1 + (select count(*) from pg_catalog.pg_replication_slots where slot_type = 'physical' and not temporary);
   server := pg_catalog.format('%s:%s', pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.inet_server_port());
 end `
 
@@ -31,7 +32,8 @@ begin
   if not ${hasFunctionSql} then
     ${createControlSchemaSql}
     drop function if exists ${name}();
-    create function ${name}(out is_replica boolean, out server text, out timeline text, out received pg_lsn, out replayed pg_lsn)
+    create function ${name}(out is_replica boolean, out server text, out timeline text, out received pg_lsn, out replayed pg_lsn,
+      out members integer)
       language plpgsql security definer set search_path = '' as ${literal(body)};
     revoke execute on function ${name}() from public;
   end if;

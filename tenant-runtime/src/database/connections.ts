@@ -380,6 +380,13 @@ export class Connections {
   }
 }
 
+/** Returns the process ID of the connection's session. */
+export function pidOf({ client }: Connection): number | undefined {
+  // node-postgres has it, but its types do not.
+  const { processID } = client as unknown as { processID: unknown }
+  return typeof processID === 'number' ? processID : undefined
+}
+
 /** Returns the error for work of a tenant that was deleted, or has moved to other runtimes. */
 export function notServed(): RuntimeError {
   return new RuntimeError('DATABASE_UNAVAILABLE', 'This runtime does not serve the tenant any more.')

@@ -1,22 +1,22 @@
 // The only access to a tenant's data: statements in a caller's context, in one transaction and one round trip; a response
 // of unlimited length takes several round trips.
-import type { Readable } from 'node:stream'
 import type pg from 'pg'
 import type { ArrivingResult } from '../bounds/index.ts'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
 import { RuntimeError } from '../errors.ts'
-import type { Connections, Login } from './connections.ts'
+import { pidOf, type Connections } from './connections.ts'
 import { runtimeLogin, type HomeLogins } from './home-logins.ts'
 import { shareLookups, type Lookup } from './lookups.ts'
 import { runAsOwner } from './owner-transaction.ts'
 import { isFresh, positionStatement, readPosition } from './replicas/replica-position.ts'
-import { StaleReplicaError, type ReadableReplica, type Replicas } from './replicas/replicas.ts'
+import { StaleReplicaError, type PrimaryAttempt, type ReadableReplica, type Replicas } from './replicas/replicas.ts'
 import { RoundTrip } from './round-trip.ts'
 import { RowStream, type Frame } from './row-stream.ts'
 import { sweepSession } from './session-sweep.ts'
 import { SharedRoundTrips } from './shared-round-trips.ts'
 import { sql, type Result, type ScopedStatements, type Statement } from './statement.ts'
 import { StreamedRoundTrip } from './streamed-round-trip.ts'
+import type { RoundTripOptions, RunOptions, Server, StreamedResponse, StreamOptions } from './run-options.ts'
 import { unknownOutcome, withoutRoom } from './no-room.ts'
 import { isWorthRepeating } from './worth-repeating.ts'
 import { RoundTripError } from './round-trip-error.ts'
@@ -26,49 +26,6 @@ export type { HomeLogins } from './home-logins.ts'
 const setContext =
   "select set_config('app.tenant_id', $1, true), set_config('app.role', $2, true)," +
   " set_config('app.user_id', $3, true), set_config('request.jwt.claims', $4, true)"
-
-/** A server on which statements run. */
-interface Server {
-  connections: Connections
-  login: Login
-}
-
-interface RunOptions {
-  /** Whether the statements change nothing. After a broken connection, they are repeated on another. */
-  onlyReads?: boolean
-  /** Whether reads may run at a replica of a cluster without a primary. */
-  isAnywhere?: boolean
-}
-
-interface RoundTripOptions {
-  onlyReads: boolean
-  /** Whether all callers are anonymous. */
-  isAnonymous: boolean
-  /** The number of times that it may run again. */
-  repeats: number
-  /** Ends the round trip, and closes its connection. */
-  signal?: AbortSignal | undefined
-  /** The server; absent: the primary, which may become another one. */
-  server?: Server
-}
-
-interface StreamOptions {
-  /** The memory of the rows. */
-  result: ArrivingResult
-  /** Whether the caller keeps only the rows that it took last. */
-  isTakenInParts?: boolean
-  isForeign?: boolean
-  maxBytes?: number
-  /** The server; absent: the primary. */
-  server?: Server
-}
-
-interface StreamedResponse {
-  /** The results of the statements before the last. */
-  before: Result[]
-  /** The last statement's rows in their frame. The caller may destroy it to cancel the transaction. */
-  body: Readable
-}
 
 export class ScopedDatabase {
   readonly #connections: Connections
@@ -126,7 +83,7 @@ export class ScopedDatabase {
     const results = await (replicas === undefined
       ? this.#roundTrip(scoped, options)
       : replicas.read(this.#home, {
-          atPrimary: (signal) => this.#roundTrip(scoped, { ...options, signal }),
+          atPrimary: (attempt) => this.#roundTrip(scoped, { ...options, attempt }),
           atReplica: (server) => this.#atReplica(server, scoped, options),
         }))
     return results.filter((_, n) => scoped[n]?.text !== setContext)
@@ -175,10 +132,10 @@ export class ScopedDatabase {
     const result = this.#openResult(context.role === 'anon')
     signal.addEventListener('abort', () => result.release())
     const options = { result, isTakenInParts: true }
-    const atPrimary = async (ending?: AbortSignal) => {
-      const both = ending === undefined ? signal : AbortSignal.any([signal, ending])
+    const atPrimary = async (attempt?: PrimaryAttempt) => {
+      const both = attempt === undefined ? signal : AbortSignal.any([signal, attempt.signal])
       const begun = performance.now()
-      const begin = () => this.#beginStream(scoped, last, both, options)
+      const begin = () => this.#beginStream(scoped, last, both, { ...options, attempt })
       return begin().catch((error: unknown) => {
         if (both.aborted || !(error instanceof RoundTripError)) throw error
         if (!this.#isWorthRepeating(error, begun, false)) throw error
@@ -251,12 +208,14 @@ export class ScopedDatabase {
       isTakenInParts = false,
       isForeign = last.isForeign ?? false,
       maxBytes = Infinity,
+      attempt,
       server = this.#primary(),
     }: StreamOptions,
   ) {
     signal.throwIfAborted()
     const { connections, login } = server
     const connection = await connections.acquire(login, { signal })
+    if (attempt !== undefined) attempt.pid = pidOf(connection)
     let bytes = 0
     const onTake = () => {
       if (isTakenInParts) bytes = 0
@@ -339,9 +298,11 @@ export class ScopedDatabase {
 
   /** Runs one round trip, and repeats it if that is worth while. */
   async #roundTrip(statements: Statement[], options: RoundTripOptions): Promise<Result[]> {
-    const { onlyReads, isAnonymous, repeats, signal, server = this.#primary() } = options
+    const { onlyReads, isAnonymous, repeats, attempt, server = this.#primary() } = options
     const { connections, login } = server
+    const signal = attempt?.signal
     const connection = await connections.acquire(login, { signal })
+    if (attempt !== undefined) attempt.pid = pidOf(connection)
     const begun = performance.now()
     let reusable = false
     const result = this.#openResult(isAnonymous)
@@ -371,6 +332,7 @@ export class ScopedDatabase {
       )
         throw error
     } finally {
+      if (attempt !== undefined) attempt.pid = undefined
       signal?.removeEventListener('abort', abort)
       connection.guard.onRow = undefined
       result.release()

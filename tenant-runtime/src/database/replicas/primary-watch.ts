@@ -1,7 +1,9 @@
 // Finds out whether the primary of a cluster is lost. What one tenant's request finds applies to all tenants of the server.
+import type pg from 'pg'
 import { createClient } from '../create-client.ts'
 import type { Login } from '../connections.ts'
 import { connectTo, mayPass } from '../reach-primary.ts'
+import { withSignal } from '../with-signal.ts'
 import { withValidPassword } from '../valid-password.ts'
 
 /** The maximum time of a login that tests the primary. */
@@ -57,21 +59,37 @@ function addressOf({ url }: Login): string {
 }
 
 /** Whether no primary responds. A rejected login is a response. */
-async function isMissing({ tenantId, url, otherUrls = [] }: Login): Promise<boolean> {
-  const limits = { connectMilliseconds: probeMilliseconds, statementMilliseconds: probeMilliseconds }
+function isMissing(login: Login): Promise<boolean> {
+  return withPrimary(login, () => Promise.resolve(false)).catch(mayPass)
+}
+
+/**
+ * Whether a session of the same login runs a query, or could not be seen. If not, the query or its result is lost, as when the host of
+ * a router is gone.
+ */
+export async function isRunning(login: Login, pid: number): Promise<boolean> {
+  const text = "select from pg_stat_activity where pid = $1 and state <> 'idle'"
   try {
-    await withValidPassword([url, ...otherUrls], async (each) => {
-      const client = createClient(tenantId, each, limits)
-      // The end of the connection is not an error.
-      client.on('error', () => undefined)
-      try {
-        await connectTo(client, 'primary')
-      } finally {
-        client.end().catch(() => undefined)
-      }
-    })
-    return false
-  } catch (error) {
-    return mayPass(error)
+    const requesting = withPrimary(login, (client) => client.query(text, [pid]))
+    const { rowCount } = await withSignal(requesting, AbortSignal.timeout(2 * probeMilliseconds), () => undefined)
+    return rowCount === 1
+  } catch {
+    return true
   }
+}
+
+/** Runs work on a connection of its own. @throws the errors of the connection and of `work` */
+function withPrimary<T>({ tenantId, url, otherUrls = [] }: Login, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const limits = { connectMilliseconds: probeMilliseconds, statementMilliseconds: probeMilliseconds }
+  return withValidPassword([url, ...otherUrls], async (each) => {
+    const client = createClient(tenantId, each, limits)
+    // The end of the connection is not an error.
+    client.on('error', () => undefined)
+    try {
+      await connectTo(client, 'primary')
+      return await work(client)
+    } finally {
+      client.end().catch(() => undefined)
+    }
+  })
 }

@@ -3,7 +3,7 @@ import { sql, type Row } from '../statement.ts'
 
 /** Requests the position of a member. The function belongs to the control plane (`replica-position.ts`). */
 export const positionStatement = sql(
-  'select server, timeline, received::text, replayed::text from tenantry.replica_position() where is_replica',
+  'select server, timeline, received::text, replayed::text, members from tenantry.replica_position() where is_replica',
 )
 
 /** The part of the write-ahead log that a replica has. */
@@ -16,6 +16,8 @@ export interface ReplicaPosition {
   stored: bigint
   /** The position up to which queries see the log. */
   replayed: bigint
+  /** The number of members that it knows, including itself. */
+  members: number
 }
 
 /** A replica to read from. Its queries see every acknowledged change as soon as it has replayed the log up to `upTo`. */
@@ -25,22 +27,26 @@ export interface FreshReplica {
   upTo: bigint
 }
 
-/** Reads the row of `positionStatement`. @returns undefined for a server that is no replica, or has not received anything since its start */
+/**
+ * Reads the row of `positionStatement`.
+ * @returns undefined for a primary, and for a replica that has not received anything since its start
+ */
 export function readPosition(row: Row | undefined): ReplicaPosition | undefined {
-  const { server, timeline, received, replayed } = row ?? {}
+  const { server, timeline, received, replayed, members } = row ?? {}
   if (typeof server !== 'string' || typeof timeline !== 'string') return undefined
-  if (typeof received !== 'string' || typeof replayed !== 'string') return undefined
+  if (typeof received !== 'string' || typeof replayed !== 'string' || typeof members !== 'number') return undefined
   const [one, other] = [toNumber(received), toNumber(replayed)]
-  return { server, timeline, stored: one > other ? one : other, replayed: other }
+  return { server, timeline, stored: one > other ? one : other, replayed: other, members }
 }
 
 /**
  * Returns a replica that has every change which was acknowledged before the positions were requested. A commit is acknowledged only
- * when two members have stored it, so all members but one suffice ([0054](../../../../docs/decisions/0054-reads-during-failover.md)).
- * @param members the number of members of the cluster
+ * when two members have stored it, so all members but one suffice ([0055](../../../../docs/decisions/0055-reads-during-failover.md)).
+ * @param known the number of members that the runtime knows. The replicas may know more, while a member gets another host
  * @returns undefined if the positions do not suffice: of too few members, or of different timelines
  */
-export function freshReplica(positions: readonly ReplicaPosition[], members: number): FreshReplica | undefined {
+export function freshReplica(positions: readonly ReplicaPosition[], known: number): FreshReplica | undefined {
+  const members = Math.max(known, ...positions.map((position) => position.members))
   const servers = new Map(positions.map((position) => [position.server, position]))
   const byTimeline = Map.groupBy(servers.values(), ({ timeline }) => timeline)
   for (const [timeline, group] of byTimeline) {

@@ -13,8 +13,14 @@ import { MessageTooLongError } from '../message-guard.ts'
 import { RoundTrip } from '../round-trip.ts'
 import { RoundTripError } from '../round-trip-error.ts'
 import { withSignal } from '../with-signal.ts'
-import { PrimaryWatch } from './primary-watch.ts'
-import { freshReplica, positionStatement, readPosition, type FreshReplica, type ReplicaPosition } from './replica-position.ts'
+import { isRunning, PrimaryWatch } from './primary-watch.ts'
+import {
+  freshReplica,
+  positionStatement,
+  readPosition,
+  type FreshReplica,
+  type ReplicaPosition,
+} from './replica-position.ts'
 
 /** The time after which a read without a result tests whether the primary is lost, at first and again. */
 const stallMilliseconds = 1_000
@@ -39,10 +45,17 @@ export interface ReadableReplica {
 /** The error of a read at a replica that has not replayed everything yet, or that became another server. */
 export class StaleReplicaError extends Error {}
 
+/** An attempt at the primary, which may be ended because the primary, or its connection, is lost. */
+export interface PrimaryAttempt {
+  readonly signal: AbortSignal
+  /** Process ID of the session on which it runs. */
+  pid: number | undefined
+}
+
 /** A read that can run at a primary or at a replica. */
 export interface FailoverRead<T> {
-  /** Runs it at the primary. The signal ends it, because the primary is lost. */
-  atPrimary: (signal?: AbortSignal) => Promise<T>
+  /** Runs it at the primary. */
+  atPrimary: (attempt?: PrimaryAttempt) => Promise<T>
   /** Runs it at a replica. @throws StaleReplicaError without a result that could be older */
   atReplica: (at: ReadableReplica) => Promise<T>
 }
@@ -115,22 +128,30 @@ export class Replicas {
     await Promise.all([...this.#connections.values()].map((connections) => connections.close()))
   }
 
-  /** Runs a read at the primary. @returns undefined if the primary is lost */
+  /** Runs a read at the primary. @returns undefined if the primary is lost, or the connection to it */
   async #atPrimary<T>(home: HomeLogins, { atPrimary }: FailoverRead<T>): Promise<{ value: T } | undefined> {
     const ending = new AbortController()
-    const attempt = atPrimary(ending.signal).then((value) => ({ value }))
+    const session: PrimaryAttempt = { signal: ending.signal, pid: undefined }
+    const attempt = atPrimary(session).then((value) => ({ value }))
     for (let milliseconds = stallMilliseconds; ; milliseconds = againMilliseconds) {
       const { promise: stalled, resolve } = Promise.withResolvers<undefined>()
       const timer = setTimeout(resolve, milliseconds, undefined)
       const outcome = await Promise.race([attempt, stalled]).finally(() => clearTimeout(timer))
       if (outcome !== undefined) return outcome
-      const isLost = await Promise.race([attempt, this.#primaries.probe(runtimeLogin(home))])
+      const isLost = await Promise.race([attempt, this.#isLost(home, session)])
       if (typeof isLost === 'object') return isLost
       if (!isLost) continue
       attempt.catch(() => undefined)
       ending.abort(new Error('The primary does not respond.'))
       return undefined
     }
+  }
+
+  /** Whether the primary is lost, or responds without a query of the session. */
+  async #isLost(home: HomeLogins, { pid }: PrimaryAttempt): Promise<boolean> {
+    const login = runtimeLogin(home)
+    if (await this.#primaries.probe(login)) return true
+    return pid !== undefined && !(await isRunning(login, pid))
   }
 
   /** Requests the positions of all members. @returns a replica to read from, if they suffice */
