@@ -45,7 +45,6 @@ interface StandbyOf {
 
 /** Starts a server that holds the databases `control`, with its tables, and `homes`, prepared for tenants. */
 export async function startPostgres(settings: Record<string, string> = {}): Promise<TestPostgres> {
-  const binaries = await postgresBinaries()
   const identity = await serviceIdentity()
   const template = await templateDirectory()
   const parent = await mkdtemp(join(tmpdir(), 'tenantry-test-'))

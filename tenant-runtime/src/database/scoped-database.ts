@@ -3,7 +3,6 @@
 import type pg from 'pg'
 import type { ArrivingResult } from '../bounds/index.ts'
 import { contextSettings, type RlsContext } from '../tenancy/rls-context.ts'
-import { RuntimeError } from '../errors.ts'
 import { pidOf, type Connections } from './connections.ts'
 import { runtimeLogin, type HomeLogins } from './home-logins.ts'
 import { shareLookups, type Lookup } from './lookups.ts'

@@ -23,7 +23,8 @@ interface TenantRegistryOptions {
   /** The tenants that this runtime serves. */
   share: RuntimeShare
   connections: Connections
-  replicas: Replicas
+  /** The replicas of clusters; absent: reads always wait for a primary. */
+  replicas?: Replicas
   fetch: typeof globalThis.fetch
   /** Called when a tenant changed or was deleted, so that its data in memory must be evicted. */
   onChange: (tenantId: string) => void
@@ -33,7 +34,7 @@ interface TenantRegistryOptions {
 export class TenantRegistry {
   readonly #table: WatchedTable<TenantManifest>
   readonly #connections: Connections
-  readonly #replicas: Replicas
+  readonly #replicas: Replicas | undefined
   /** Tenants, which are created on first use, because most of a thousand are inactive. */
   readonly #tenants = new Map<string, Tenant>()
   /** The logins of these tenants. A change of a password reaches requests that have begun before it, too. */
@@ -108,7 +109,7 @@ export class TenantRegistry {
       Object.assign(this.#logins.get(tenantId) ?? {}, { url: '', ddlUrl: '', otherUrls: [], otherDdlUrls: [], members: [] })
       this.#logins.delete(tenantId)
       this.#connections.evict(tenantId)
-      this.#replicas.evict(tenantId)
+      this.#replicas?.evict(tenantId)
       return
     }
     const renewed = loginsOf(manifest)

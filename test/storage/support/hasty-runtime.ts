@@ -6,7 +6,6 @@ import { createBounds } from '#tenant-runtime/bounds/index.ts'
 import { buildApp } from '#tenant-runtime/app.ts'
 import { readConfig } from '#tenant-runtime/config.ts'
 import { Connections, defaultConnectionLimits } from '#tenant-runtime/database/connections.ts'
-import { Replicas } from '#tenant-runtime/database/replicas/replicas.ts'
 import { ScopedDatabase } from '#tenant-runtime/database/scoped-database.ts'
 import type { Result, ScopedStatements, Statement } from '#tenant-runtime/database/statement.ts'
 import type { BlobBackend } from '#tenant-runtime/storage/backend/backend.ts'
@@ -55,7 +54,6 @@ const registry = new TenantRegistry({
   controlUrl,
   internalToken,
   connections,
-  replicas: new Replicas({ limits: defaultConnectionLimits, results: connections.results, now: () => performance.now() }),
   fetch,
   region,
   data,
