@@ -11,21 +11,24 @@ export interface RuntimeWatch {
 
 interface WatchOptions {
   upstreams: Pick<Upstreams, 'opened' | 'vanished' | 'returned'>
-  /** Milliseconds between two checks of all runtimes, and the time that one has to accept a connection. */
+  /** Milliseconds between two checks of all runtimes. One has three quarters of it to accept a connection. */
   interval: number
 }
 
 /** Checks without a response, while requests wait, after which a runtime is probed. */
-const silentChecks = 2
-/** Probes in succession that are neither accepted nor rejected, after which a runtime is gone. */
-const silentProbes = 2
+const silentChecks = 1
+/**
+ * Probes in succession that are neither accepted nor rejected, after which a runtime is gone. Each is a connection of its own, so that a
+ * lost packet does not count as a lost host.
+ */
+const silentProbes = 3
+const probePart = 0.75
 /** Checks until the next probe of a runtime that accepts connections and is only slow. */
 const restingChecks = 4
 
 /** The checks and the probes of one runtime. */
 interface Watched {
   silent: number
-  failed: number
   isProbing: boolean
 }
 
@@ -35,22 +38,23 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
 
   const probe = async (upstream: Upstream, watched: Watched): Promise<void> => {
     watched.isProbing = true
-    const outcome = await reach(upstream, interval)
+    let outcome: Outcome = 'silent'
+    for (let probes = upstream.isGone ? 1 : silentProbes; probes > 0 && outcome === 'silent'; probes--)
+      outcome = await reach(upstream, interval * probePart)
     watched.isProbing = false
     // This machine could not even try.
     if (outcome === 'unknown') return
-    watched.failed = outcome === 'silent' ? watched.failed + 1 : 0
     if (outcome === 'accepted' && upstream.isGone) upstreams.returned(upstream)
     if (outcome !== 'silent') {
       upstream.isSuspect = false
       watched.silent = silentChecks - restingChecks
-    } else if (watched.failed >= silentProbes && !upstream.isGone) upstreams.vanished(upstream)
+    } else if (!upstream.isGone) upstreams.vanished(upstream)
   }
 
   const check = () => {
     for (const upstream of upstreams.opened()) {
       let watched = known.get(upstream)
-      if (watched === undefined) known.set(upstream, (watched = { silent: 0, failed: 0, isProbing: false }))
+      if (watched === undefined) known.set(upstream, (watched = { silent: 0, isProbing: false }))
       if (upstream.hasResponded || !upstream.isAwaited()) watched.silent = 0
       else watched.silent++
       upstream.hasResponded = false
