@@ -37,6 +37,16 @@ t.test('The tenant has a URL of its replicas, with the password where the other 
   t.match(shared.body, { read_only_database_url: null })
 })
 
+t.test('Runtimes know the members of a cluster, and none of another database', async (t) => {
+  const shared = await api.create()
+  const id = await cluster('members')
+  await api.sql('update tenants set home_version = 1 where id = $1', [id])
+  const published = await api.published.some([id, shared.tenant_id])
+  const membersOf = (tenant: string) => published.find(({ tenantId }) => tenantId === tenant)?.manifest?.home.members
+  t.same(membersOf(id), ['postgres-1:5432', 'postgres-2:5432', 'postgres-3:5432'])
+  t.equal(membersOf(shared.tenant_id), undefined)
+})
+
 t.test('A switchover becomes an operation with the present primary and the requested one', async (t) => {
   responds()
   const id = await cluster('accepted')

@@ -136,6 +136,8 @@ t.test(
       routers.map(({ networks }) => networks[0]?.aliases),
       [['shared-postgres-north'], ['shared-postgres-north']],
     )
+    for (const { environment } of services.filter(({ name }) => name.startsWith('runtime-')))
+      t.equal(environment['TENANTRY_FAILOVER_SECONDS'], '25', 'requests wait for its next primary')
     t.end()
   },
 )

@@ -258,6 +258,7 @@ t.test('A region has its parts at fixed addresses, and its own gateway or an exi
       TENANTRY_REGION: input.region,
       TENANTRY_SIBLINGS: '2',
       TENANTRY_SIBLING_HOSTS: 'runtime-0:24401,runtime-1:24401,runtime-2:24401',
+      TENANTRY_FAILOVER_SECONDS: undefined,
     })
   const alone = regionStack({ ...input, docker: { ...input.docker, shared_runtimes: 1 } })
   t.notOk('TENANTRY_SIBLING_HOSTS' in (alone.services[1]?.environment ?? {}), 'one runtime follows none')
