@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { clusterState, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
+import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { regionStackId } from '#control-plane/stacks/region-stack.ts'
 import { until } from './docker.ts'
 import { clusterImages, type ApiResponse } from './docker-platform.ts'
@@ -214,11 +215,16 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     const regions = body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined
     return regions?.[0]?.conditions.find(({ type }) => type === 'Ready')?.status
   }
+  const [{ name: installation }] = (await query(postgres.url('control'), 'select name from installation')) as [
+    { name: string },
+  ]
+  const sharedCluster = regionStackId('local', installation)
   await until(async () => {
     const found = await Promise.all(controlHosts.map(conditionOn))
     return found.includes('True') ? true : undefined
   }, 240).catch(async (cause: unknown) => {
-    throw new Error(`The region is not ready.\n${await logs()}`, { cause })
+    const members = await Promise.all(clusterMembers.map((member) => memberLogs(sharedCluster, member)))
+    throw new Error(`The region is not ready.\n${[...members.flat(), await logs()].join('\n')}`, { cause })
   })
 
   /** Returns the state of a cluster as a member reports it; undefined if none responds. */
@@ -234,9 +240,6 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     return undefined
   }
 
-  const [{ name: installation }] = (await query(postgres.url('control'), 'select name from installation')) as [
-    { name: string },
-  ]
   return {
     lab,
     controlUrl: url(controlHosts[0] ?? lab.hosts[0]),
@@ -250,7 +253,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
       }, 60),
     connectStorage: storageLink.connect,
     crashControlDatabase: () => postgres.crash(),
-    sharedCluster: regionStackId('local', installation),
+    sharedCluster,
     primaryOf: (tenantId) =>
       until(async () => {
         const member = (await clusterOf(tenantId))?.primary
