@@ -47,6 +47,16 @@ t.test('Runtimes know the members of a cluster, and none of another database', a
   t.equal(membersOf(shared.tenant_id), undefined)
 })
 
+t.test('On several hosts, runtimes also know the members of the cluster that tenants share', async (t) => {
+  const hosts = ['a', 'b', 'c'].map((id) => ({ id, bytes: 64 * 2 ** 30 }))
+  const several = await startApi(t, { cloud: { hosts }, control: false })
+  const body = { name: 'shared', plan: 'Free', region: 'cloud' }
+  const { tenant_id: id } = (await several.call('POST', '/v1/tenants', { body })).body as { tenant_id: string }
+  await several.sql('update tenants set home_version = 1 where id = $1', [id])
+  const [published] = await several.published.some([id])
+  t.equal(published?.manifest?.home.members?.length, 3)
+})
+
 t.test('A switchover becomes an operation with the present primary and the requested one', async (t) => {
   responds()
   const id = await cluster('accepted')

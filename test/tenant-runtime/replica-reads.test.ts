@@ -78,18 +78,21 @@ t.test('Reads during a failover', async (t) => {
     await recover()
   })
 
-  await t.test('A primary that only this runtime does not reach continues, and each of its changes is read', async (t) => {
-    t.equal((await write('cut 0')).status, 201)
-    first.link.silence()
-    const titlesSoFar = ['cut 0']
-    for (let n = 1; n <= 9; n++) {
-      titlesSoFar.push(`cut ${n}`)
-      const copy = "jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(), 'title', $1::text))"
-      await tenant.rows(`insert into notes select (${copy}).* from notes one where title = 'cut 0'`, [`cut ${n}`])
-      t.same(await titles('cut'), titlesSoFar)
-    }
-    first.link.restore()
-  })
+  await t.test(
+    'A primary that only this runtime does not reach continues, and each of its changes is read',
+    async (t) => {
+      t.equal((await write('cut 0')).status, 201)
+      first.link.silence()
+      const titlesSoFar = ['cut 0']
+      for (let n = 1; n <= 9; n++) {
+        titlesSoFar.push(`cut ${n}`)
+        const copy = "jsonb_populate_record(one, jsonb_build_object('id', gen_random_uuid(), 'title', $1::text))"
+        await tenant.rows(`insert into notes select (${copy}).* from notes one where title = 'cut 0'`, [`cut ${n}`])
+        t.same(await titles('cut'), titlesSoFar)
+      }
+      first.link.restore()
+    },
+  )
 
   await t.test('All reads continue, writes wait, and everything returns to the next primary', async (t) => {
     await write('all 1')

@@ -106,7 +106,13 @@ export class TenantRegistry {
   #renew(tenantId: string, manifest: TenantManifest | undefined): void {
     if (manifest === undefined) {
       // Work that has begun before must not open sessions, with which a later home of the tenant could be used.
-      Object.assign(this.#logins.get(tenantId) ?? {}, { url: '', ddlUrl: '', otherUrls: [], otherDdlUrls: [], members: [] })
+      Object.assign(this.#logins.get(tenantId) ?? {}, {
+        url: '',
+        ddlUrl: '',
+        otherUrls: [],
+        otherDdlUrls: [],
+        members: [],
+      })
       this.#logins.delete(tenantId)
       this.#connections.evict(tenantId)
       this.#replicas?.evict(tenantId)
