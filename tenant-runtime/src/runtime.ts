@@ -105,7 +105,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
     ...deps.connectionLimits,
   }
   const connections = new Connections(limits, bounds.results)
-  const replicas = new Replicas({ limits, results: bounds.results, now: () => performance.now() })
+  const replicas = new Replicas({ limits, results: bounds.results, now: deps.elapsed })
   const evict = (tenantId: string) => {
     const tenant = tenantOf(tenantId)
     authenticator.uses.prune(tenantId, tenant)
