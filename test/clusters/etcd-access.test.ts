@@ -2,14 +2,13 @@
 // than the replaced.
 import t from 'tap'
 import { etcdAccess } from '#control-plane/clusters/etcd-access.ts'
-import type { ExecOptions } from '#control-plane/engines/container-host.ts'
 
 const etcd = { authority: 'authority', certificate: 'certificate', privateKey: 'key', seed: 'seed' }
 
 /** @param healthy names of the members that accept commands @param failure exit code of the others */
 function startAccess(healthy: readonly string[], failure = 1) {
   const calls: string[] = []
-  const exec = (stack: string, service: string, [, ...command]: readonly string[], _options: ExecOptions) => {
+  const exec = (stack: string, service: string, [, ...command]: readonly string[]) => {
     calls.push(`${stack} ${service}: ${command.join(' ')}`)
     return Promise.resolve({
       code: healthy.includes(service) ? 0 : failure,

@@ -26,16 +26,17 @@ function startLoop() {
   const stop = new AbortController()
   const events = { recoveries: 0 }
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
-  const engine = {
-    observe: (): Promise<object> => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
-    converge: (_stack?: Stack): Promise<void> => Promise.resolve(),
+  const engine: { observe(): Promise<object>; converge(stack: Stack): Promise<void> } = {
+    observe: () => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
+    converge: () => Promise.resolve(),
   }
-  const region = {
-    stackId: 'region-r',
-    config: { id: 'r' },
-    ownStack: (): Promise<Stack> => Promise.resolve(stack),
-    replaceEtcdMember: (_name: string): Promise<void> => Promise.resolve(),
-  }
+  const region: Pick<Region, 'stackId' | 'replaceEtcdMember'> & { config: { id: string }; ownStack(): Promise<Stack> } =
+    {
+      stackId: 'region-r',
+      config: { id: 'r' },
+      ownStack: () => Promise.resolve(stack),
+      replaceEtcdMember: () => Promise.resolve(),
+    }
   const store: Partial<ReconcileStore> = {
     hasHomes: () => Promise.resolve(false),
     hasClusters: () => Promise.resolve(false),
@@ -144,7 +145,7 @@ t.test('A volume of etcd is created empty once the other members have replaced i
   const etcd = { name: 'etcd-2', mustExist: true, isGuarded: false }
   region.ownStack = () => Promise.resolve({ ...stack, volumes: [...stack.volumes, etcd] })
   const converged: Stack[] = []
-  engine.converge = async (one) => void (one && converged.push(one))
+  engine.converge = async (one) => void converged.push(one)
   region.replaceEtcdMember = fails(new EngineError('UNHEALTHY', "The region's etcd does not accept changes."))
   await loop.sweep()
   const message = 'Volumes of the region that held data are gone: etcd-2.'

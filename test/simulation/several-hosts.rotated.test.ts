@@ -1,5 +1,6 @@
 // The reconciler in a simulated region on several hosts, which lose their power, are cut off, are emptied, and are replaced by others or by
-// empty machines. No confirmed home is lost, and in the end every tenant is in its desired state. TENANTRY_SIMULATION_SEED=n replays one run with its complete trace.
+// empty machines. No confirmed home is lost, and in the end every tenant is in its desired state. TENANTRY_SIMULATION_SEED=n replays one
+// run with its complete trace.
 import t from 'tap'
 import { clusterFailpointNames, failpointNames, placementFailpointNames } from '#control-plane/reconcile/failpoints.ts'
 import { effort } from '#test/support/effort.ts'

@@ -92,12 +92,12 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
     const { volumes: observed, unreachableHosts = [] } = await engine.observe(id, signal)
     const exists = (volume: string) => observed.some(({ name }) => name === volumeName(id, volume))
     const missing = volumes.find(({ name }) => etcdNames.includes(name) && !exists(name))
-    const host = unreachableHosts.find((one) => volumes.some((volume) => volume.host === one)) ?? missing?.host
-    if (missing !== undefined)
-      throw new EngineError(
-        'UNHEALTHY',
-        `The region begins when all hosts of its etcd respond. The host "${host ?? ''}" does not.`,
-      )
+    if (missing === undefined) return
+    const { host = '' } = volumes.find((volume) => unreachableHosts.includes(volume.host ?? '')) ?? missing
+    throw new EngineError(
+      'UNHEALTHY',
+      `The region begins when all hosts of its etcd respond. The host "${host}" does not.`,
+    )
   }
 
   /**

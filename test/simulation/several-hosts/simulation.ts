@@ -165,9 +165,9 @@ export async function simulateSeveralHosts(
     happen()
   })
   // At most one machine is replaced, because others must have its data.
-  let isReplaced = !chance.happens(0.4)
+  let isReplaced = !chance.happens(0.5)
   const replaceMachine = createEmptyMachines({ machines, etcd, database, chance, scheduler, installation })
-  atTimes(4, () => {
+  atTimes(10, () => {
     if (isReplaced || scheduler.now() - lastAccident <= 0) return
     isReplaced = replaceMachine()
     if (isReplaced) lastAccident = scheduler.now() + maxAbsenceMs
