@@ -63,7 +63,7 @@ export interface ControlPlaneOptions {
 /** Start time of every run, in milliseconds since the epoch. */
 export const beginning = Date.UTC(2026, 0, 1)
 
-/** What waits for the end of each signal. It has one listener for all of that, because Node adds one to a composed signal slowly. */
+/** Work at the abort of each signal. A signal has one listener for all of it, because Node adds one to a composed signal slowly. */
 const waiting = new WeakMap<AbortSignal, Set<() => void>>()
 
 /** Calls `work` when a signal aborts. @returns a function that cancels it */
