@@ -81,10 +81,14 @@ function withSpread(conditions: readonly Condition[], spread: ConditionState | u
 }
 
 /** Whether the tenant's row already contains these observations. */
-export function isRecorded(snapshot: Snapshot, { status, conditions }: Observed): boolean {
+export function isRecorded(
+  snapshot: Pick<Snapshot, 'status' | 'reason' | 'conditions'>,
+  { status, reason, conditions }: Pick<Observed, 'status' | 'reason' | 'conditions'>,
+): boolean {
   const { length } = snapshot.conditions
   return (
     status === snapshot.status &&
+    reason === snapshot.reason &&
     conditions.length === length &&
     conditions.every((condition) => snapshot.conditions.includes(condition))
   )
