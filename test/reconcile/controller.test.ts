@@ -60,7 +60,14 @@ function startController({ concurrency = 4, hasEngine = false } = {}) {
     breach: () => undefined,
     dockers: () => [],
   })
-  const world: { home: (tenantId: string) => Promise<void>; complaint: string | undefined; isEngineDown: boolean } = {
+  const world: {
+    home: (tenantId: string) => Promise<void>
+    complaint: string | undefined
+    isEngineDown: boolean
+    /** Whether the controller only receives that it may have missed changes. */
+    hasGap: boolean
+  } = {
+    hasGap: false,
     home: () => Promise.resolve(),
     complaint: undefined,
     isEngineDown: false,
@@ -148,7 +155,10 @@ function startController({ concurrency = 4, hasEngine = false } = {}) {
       conditions: createRegionConditions(caller.clock),
       probe,
       concurrency,
-      changes: { subscribe: (listener) => database.listen((change) => scheduler.after(1, () => listener(change))) },
+      changes: {
+        subscribe: (listener) =>
+          database.listen((change) => scheduler.after(1, () => listener(world.hasGap ? 'resync' : change))),
+      },
       failpoint: noFailpoints,
       clock: caller.clock,
       random: () => chance.next(),
@@ -243,24 +253,29 @@ t.test('While many tenants fail slowly, the others are served', async (t) => {
   await stop()
 })
 
-t.test('A new request interrupts the run of an older one without a failure', async (t) => {
-  const { world, database, create, row, until, stop } = startController()
-  world.complaint = 'no store'
-  create('a')
-  await until(2)
-  t.match(row('a'), { status: 'pending', reason: null }, 'the controller waits for the runtime')
-  database.requestChange('a', 'delete', { desired: 'deleted', status: 'deleting', purgeAfter: new Date(beginning) })
-  await until(3)
-  t.equal(row('a'), undefined, 'the tenant is removed before the wait for the runtime times out')
-  t.match(
-    [...database.operations.values()],
-    [
-      { kind: 'create', state: 'superseded', error: null, attempts: 1 },
-      { kind: 'delete', state: 'succeeded', error: null, attempts: 1 },
-    ],
+for (const hasGap of [false, true])
+  t.test(
+    `A new request interrupts the run of an older one without a failure${hasGap ? ', also if its notification was missed' : ''}`,
+    async (t) => {
+      const { world, database, create, row, until, stop } = startController()
+      world.hasGap = hasGap
+      world.complaint = 'no store'
+      create('a')
+      await until(2)
+      t.match(row('a'), { status: 'pending', reason: null }, 'the controller waits for the runtime')
+      database.requestChange('a', 'delete', { desired: 'deleted', status: 'deleting', purgeAfter: new Date(beginning) })
+      await until(3)
+      t.equal(row('a'), undefined, 'the tenant is removed before the wait for the runtime times out')
+      t.match(
+        [...database.operations.values()],
+        [
+          { kind: 'create', state: 'superseded', error: null, attempts: 1 },
+          { kind: 'delete', state: 'succeeded', error: null, attempts: 1 },
+        ],
+      )
+      await stop()
+    },
   )
-  await stop()
-})
 
 t.test('A run that waits begins again when the engine is reachable again', async (t) => {
   const { world, create, row, attempts, until, stop } = startController({ hasEngine: true })
@@ -281,21 +296,23 @@ t.test('A run that waits begins again when the engine is reachable again', async
   await stop()
 })
 
-t.test('A late or repeated notification of a change interrupts nothing', async (t) => {
-  const { world, database, create, row, attempts, until, stop } = startController()
-  world.complaint = 'no store'
-  create('a')
-  for (const second of [1, 2, 3]) {
-    await until(second)
-    database.report({ kind: 'wanted', subject: 'a' })
-  }
-  await until(9)
-  t.equal(attempts(), 1)
-  world.complaint = undefined
-  await until(11)
-  t.match(row('a'), { status: 'ready', reason: null })
-  await stop()
-})
+for (const hasGap of [false, true])
+  t.test(`A late or repeated notification of ${hasGap ? 'a gap' : 'a change'} interrupts nothing`, async (t) => {
+    const { world, database, create, row, attempts, until, stop } = startController()
+    world.hasGap = hasGap
+    world.complaint = 'no store'
+    create('a')
+    for (const second of [1, 2, 3]) {
+      await until(second)
+      database.report({ kind: 'wanted', subject: 'a' })
+    }
+    await until(9)
+    t.equal(attempts(), 1)
+    world.complaint = undefined
+    await until(11)
+    t.match(row('a'), { status: 'ready', reason: null })
+    await stop()
+  })
 
 t.test("The reason contains the runtime's error, shortened and without control characters", async (t) => {
   const { world, create, row, until, stop } = startController()

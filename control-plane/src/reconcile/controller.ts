@@ -201,11 +201,16 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
     await Promise.all([sweepTenants(), ...loops.map((loop) => loop.sweep())])
   }
   const unsubscribe = deps.changes.subscribe((change) => {
-    if (change === 'resync') void sweep()
-    else if (change.kind === 'wanted') {
+    // Without a response the run continues to its end.
+    const supersedeAll = (ids: Iterable<string>) => {
+      for (const id of ids) supersede(id).catch(() => undefined)
+    }
+    if (change === 'resync') {
+      void sweep()
+      supersedeAll(inProgress.keys())
+    } else if (change.kind === 'wanted') {
       queue.add(change.subject)
-      // Without a response the run continues to its end.
-      supersede(change.subject).catch(() => undefined)
+      supersedeAll([change.subject])
     }
   })
   const stopSweeping = clock.every(deps.sweepMilliseconds ?? 20_000, () => void sweep())
