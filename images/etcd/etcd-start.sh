@@ -22,9 +22,6 @@ for entry in ${ETCD_INITIAL_CLUSTER//,/ }; do
 done
 readonly names urls others
 is_founder() { [[ ${urls[0]} == "$own_url" ]]; }
-founder=()
-is_founder || founder=("${urls[0]%:*}:$founding_port")
-readonly founder
 
 report() { echo "etcd-start: $*" >&2; }
 
@@ -63,7 +60,7 @@ enter_cluster() {
   local endpoint list entry mode known round
   for ((round = 0; ; round++)); do
     known=0
-    for endpoint in "${others[@]}" "${founder[@]}"; do
+    for endpoint in "${others[@]}" "${urls[0]%:*}:$founding_port"; do
       list=$(members_at "$endpoint") || continue
       known=1
       entry=$(member_with "$own_url" "$list")
@@ -98,10 +95,10 @@ enter_cluster() {
   done
 }
 
-# Whether one of the endpoints has a cluster without a member of this ID.
+# Whether another member serves a cluster without a member of this ID. A cluster that is only being founded proves nothing.
 is_unknown() {
   local id=$1 endpoint list
-  for endpoint in "${@:2}"; do
+  for endpoint in "${others[@]}"; do
     list=$(members_at "$endpoint") || continue
     [[ -n $id && $'\n'$list == *$'\n'"$id, "* ]] || return 0
   done
@@ -129,12 +126,11 @@ finish() {
   local mode id list
   read -r mode id < "$unfinished" || true
   while sleep 0.5; do
+    ! is_unknown "$id" || return 3
     if [[ $mode == joining ]]; then
-      ! is_unknown "$id" "${others[@]}" || return 3
       etcdctl --endpoints=$here endpoint health > /dev/null 2>&1 || continue
       break
     fi
-    ! is_unknown "$id" "${others[@]}" "${founder[@]}" || return 3
     list=$(members_at $here) || continue
     if [[ -z $id ]]; then
       id=$(member_with "$own_url" "$list")
