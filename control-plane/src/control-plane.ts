@@ -46,7 +46,6 @@ import { createSeal, type Seal } from './platform/seal.ts'
 import { createQuotaWatchStore, createRequestLeases, leaseRoutes, measuredLeases, watchQuotas } from './quotas/index.ts'
 import {
   control,
-  createHostChoice,
   createReconcileStore,
   createRoomCheck,
   createRoomStore,
@@ -217,11 +216,9 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
         ...jobDeps,
         ...homeDeps,
         ...stores,
-        config,
+        ...moveDeps,
         random,
         readHome: createHomeReader(homeReading).readNow,
-        runtimeFiles,
-        hosts: createHostChoice({ regions, placements: reconcileStore.placements, failpoint: deps.failpoint }),
         measures: metrics,
       }),
       moveHomes({ ...jobDeps, ...homeDeps, ...stores, ...moveDeps }),

@@ -41,7 +41,7 @@ t.test('Runtimes know the members of a cluster, and none of another database', a
   const shared = await api.create()
   const id = await cluster('members')
   await api.sql('update tenants set home_version = 1 where id = $1', [id])
-  const published = await api.published.some(new Set([id, String(shared.tenant_id)]))
+  const published = await api.published.some(new Set([id, shared.tenant_id]))
   const membersOf = (tenant: string) => published.find(({ tenantId }) => tenantId === tenant)?.manifest?.home.members
   t.same(membersOf(id), ['postgres-1:5432', 'postgres-2:5432', 'postgres-3:5432'])
   t.equal(membersOf(shared.tenant_id), undefined)
@@ -53,7 +53,7 @@ t.test('On several hosts, runtimes also know the members of the cluster that ten
   const body = { name: 'shared', plan: 'Free', region: 'cloud' }
   const { tenant_id: id } = (await several.call('POST', '/v1/tenants', { body })).body as { tenant_id: string }
   await several.sql('update tenants set home_version = 1 where id = $1', [id])
-  const [published] = await several.published.some([id])
+  const [published] = await several.published.some(new Set([id]))
   t.equal(published?.manifest?.home.members?.length, 3)
 })
 

@@ -5,6 +5,7 @@ import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
 import type { Seal } from '../platform/seal.ts'
 import type { PostgresUrl } from '../platform/superuser-url.ts'
+import { createHostChoice, type Failpoint, type ReconcileStore, type Region } from '../reconcile/index.ts'
 import { runArchiveCopies } from './archive/copy-archives.ts'
 import { runArchives, type ArchiveJobDeps } from './archive/jobs-archives.ts'
 import type { BackupStorage } from './backup-storage.ts'
@@ -14,10 +15,14 @@ import { runBackups, type BackupJobDeps } from './jobs.ts'
 import { createBackupLedger } from './store-ledger.ts'
 import { createProofLedger } from './store-proofs.ts'
 
-type Found = 'regions' | 'hosts' | 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'migrations'
+type Found = 'regions' | 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'migrations'
 
 /** The dependencies of the jobs, apart from the storage. */
 export interface AllJobsDeps extends Pick<BackupJobDeps, Found> {
+  services: Pick<ReconcileStore, 'placements'>
+  /** Regions, as the choice of hosts uses them. */
+  regions: ReadonlyMap<string, Region>
+  failpoint: Failpoint
   config: { controlDatabaseUrl: PostgresUrl; backupBytesPerSecond: number; dumpMinutes: number; proofDays: number }
   database: Database
   seal: Seal
@@ -38,13 +43,14 @@ export interface AllJobsDeps extends Pick<BackupJobDeps, Found> {
 /** Creates the jobs, which run while this control plane leads. Without targets, there are none. */
 export function backupJobs(
   storage: BackupStorage | undefined,
-  { config, database, seal, now, random, measures, ...deps }: AllJobsDeps,
+  { config, database, seal, now, random, measures, services, failpoint, ...deps }: AllJobsDeps,
 ): ((leadership: Leadership) => Promise<void>)[] {
   if (storage === undefined) return []
   return [
     runBackups({
       ...deps,
       ...storage,
+      hosts: createHostChoice({ regions: deps.regions, placements: services.placements, failpoint }),
       bytesPerSecond: config.backupBytesPerSecond,
       ledger: createBackupLedger(database, seal, now),
       measure: measures.backups,

@@ -28,7 +28,7 @@ function namesOf({ operationId }: Job) {
   return { fresh: `restore_${suffix}`, old: `replaced_${suffix}`, staging: `${runtimeData}/restoring-${suffix}` }
 }
 
-/** Where the home is, and the names of what replaces it. */
+/** The home, and the names of what replaces it. */
 interface Replacement extends ReturnType<typeof namesOf> {
   own: HomeLocation
 }

@@ -195,8 +195,8 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
   }
 
   /**
-   * Returns the containers of a service, the newest first. There are two while one is replaced. One that a host starts again when it returns
-   * is older than the one that was created elsewhere meanwhile.
+   * Returns the containers of a service, the newest first. There are two while one is replaced. One that a host starts again when it
+   * returns is older than the one that was created elsewhere meanwhile.
    */
   const containersOf = async (stackId: string, service: string, signal: AbortSignal): Promise<ObservedContainer[]> => {
     const { containers } = await hosts.observe(owner(stackId), signal)

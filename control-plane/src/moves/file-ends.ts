@@ -58,7 +58,7 @@ export function transferBetween(source: FileEnd, target: FileEnd, tenantId: stri
   throw new MoveError("No way leads from a volume of the tenant's own to another one.")
 }
 
-/** What reaches files: the runtimes that tenants share, or only programs next to a volume of the tenant's own. */
+/** The access to files: by the runtimes that tenants share, or only by programs next to a volume of the tenant's own. */
 type FileAccess = { runtime: RuntimeFiles; volume?: never } | { runtime?: never; volume: FilesLocation }
 
 function accessTo(end: FileEnd): FileAccess {

@@ -191,7 +191,7 @@ export function createRegion({
   const hosts = regionHosts(config, engine)
   const gatewayUrls = () => hosts.reachable(config.gateway_internal_urls)
 
-  /** What the volumes of the region hold when its tenants use it. */
+  /** The content of the region's volumes when its tenants use it. */
   const inUse = { homes: true, clusters: true }
   /** Returns the input of the region's stack on which the stack of a tenant depends; undefined for a tenant without containers. */
   const inputFor = async (tenant: Pick<Snapshot, 'isolation'>, signal: AbortSignal) =>

@@ -1,5 +1,5 @@
-// Creates X.509 certificates (RFC 5280): one of an authority and those that it signs for servers, with keys on the curve P-256, and those of
-// servers that sign their own, with Ed25519. Node can read and verify certificates, but not create them. Pure.
+// Creates X.509 certificates (RFC 5280): one of an authority and those that it signs for servers, with keys on the curve P-256, and those
+// of servers that sign their own, with Ed25519. Node can read and verify certificates, but not create them. Pure.
 import { createHash, sign, X509Certificate, type KeyObject } from 'node:crypto'
 import { isIPv4, isIPv6 } from 'node:net'
 import {

@@ -86,7 +86,8 @@ export async function openSetup(t: Test) {
   await writeFile(join(directory, 'bin/docker'), fakeDocker(directory))
   await chmod(join(directory, 'bin/docker'), 0o755)
   // The kernel of the test's machine decides nothing.
-  await writeFile(join(directory, 'bin/unshare'), '#!/bin/sh\nexec "${FAKE_KERNEL:-false}"\n', { mode: 0o755 })
+  const kernel = '#!/bin/sh\n[ -n "$FAKE_KERNEL" ] && exec "$FAKE_KERNEL"\nexit 1\n'
+  await writeFile(join(directory, 'bin/unshare'), kernel, { mode: 0o755 })
   await writeFile(join(directory, 's3-key'), 'the secret key of S3\n')
   const setUp = (args: readonly string[], environment: Record<string, string> = {}) => {
     const env = {
