@@ -32,7 +32,8 @@ export const runtimeSettings = {
     setBy: 'launcher',
   },
   TENANTRY_FAILOVER_SECONDS: {
-    description: 'maximum wait of a request for the next primary of a [cluster](clusters.md); at most 60',
+    description:
+      'maximum wait of a request for the next primary of a [cluster](clusters.md), and of a read for it or sufficient replicas; at most 60',
     fallback: '0: it fails at once',
     setBy: 'launcher',
   },
