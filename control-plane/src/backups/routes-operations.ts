@@ -208,7 +208,7 @@ export async function newTenant(
   const chosenIsolation =
     isolation === undefined ? backup.isolation : chooseIsolation(isolation, backup.isolation, region)
   requireBackups({ isolation: chosenIsolation }, region, 'A restore')
-  await requireRoom(deps, region.id, { plan: chosen, isolation: chosenIsolation })
+  await requireRoom(deps, region.id, { plan: chosen, isolation: chosenIsolation, takesWarm: false })
   return {
     id: `t_${randomBytes(10).toString('hex')}`,
     name,

@@ -3,7 +3,7 @@ import { EngineError } from '../engines/index.ts'
 import { refitHosts, type HostCapacity, type PlacementStore, type Reserved } from '../placement/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Isolation, Placement } from '../stacks/index.ts'
-import type { ComponentSizes, SizeChange } from '../tenants/index.ts'
+import type { ComponentSizes, SizeChange, WantedRoom } from '../tenants/index.ts'
 import type { Region } from './region.ts'
 
 /** A tenant's services, which may have hosts already, with the sizes that they are to have. */
@@ -57,7 +57,7 @@ function isLarger({ sizes, before }: ChangedTenant): boolean {
 /** Checks whether the hosts of regions have memory that is not reserved for the services of other tenants. */
 export interface RoomCheck {
   /** Checks it for a new tenant. */
-  hasRoom(regionId: string, wanted: { plan: string; isolation: Isolation }): Promise<boolean>
+  hasRoom(regionId: string, wanted: WantedRoom): Promise<boolean>
   /** Checks it for a tenant that gets other sizes. A single database stays on its host; the services of a cluster may go to others. */
   hasRoomToGrow(tenantId: string, change: SizeChange): Promise<boolean>
 }
@@ -103,12 +103,12 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
   }
 
   return {
-    async hasRoom(regionId, { plan, isolation }) {
+    async hasRoom(regionId, { plan, isolation, takesWarm = true }) {
       const region = regions.get(regionId)
       if (region?.spansHosts !== true || isolation === 'schema-per-tenant') return true
       const sizes = await room.planSizes(plan)
       if (sizes === undefined) return true
-      const warm = await room.nextWarm(regionId, isolation)
+      const warm = takesWarm ? await room.nextWarm(regionId, isolation) : undefined
       const none = { id: '', isolation, placement: {}, reserved: {} }
       return isFree(regionId, region, { ...(warm ?? none), sizes })
     },

@@ -2,18 +2,22 @@
 import { ControlError } from '../platform/errors.ts'
 import type { Isolation } from '../stacks/index.ts'
 
+/** A tenant that is to get services in a region. */
+export interface WantedRoom {
+  plan: string
+  isolation: Isolation
+  /** Whether it becomes one that was created in advance, if there is one. Absent: it does. */
+  takesWarm?: boolean
+}
+
 /** Knows how much memory of regions with several hosts is reserved. */
 export interface RoomDeps {
   /** Whether the hosts of a region have memory that is not reserved for another tenant's own services. */
-  hasRoom(region: string, wanted: { plan: string; isolation: Isolation }): Promise<boolean>
+  hasRoom(region: string, wanted: WantedRoom): Promise<boolean>
 }
 
 /** Checks that a region can receive the services of a tenant that has none there yet. @throws ControlError REGION_FULL */
-export async function requireRoom(
-  deps: RoomDeps,
-  region: string,
-  wanted: { plan: string; isolation: Isolation },
-): Promise<void> {
+export async function requireRoom(deps: RoomDeps, region: string, wanted: WantedRoom): Promise<void> {
   if (await deps.hasRoom(region, wanted)) return
   throw new ControlError(
     'REGION_FULL',

@@ -70,7 +70,7 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     if (region.id !== tenant.region) requireSameGateway(regionOf(deps, tenant), region)
     if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
     await checkDisk(region.id, isolation)
-    await requireRoom(deps, region.id, { plan: tenant.plan, isolation })
+    await requireRoom(deps, region.id, { plan: tenant.plan, isolation, takesWarm: false })
     const relocation = { region: body.region, isolation: body.isolation && isolation }
     return (write) => deps.tenants.relocate(tenant.id, relocation, expectedGeneration, write)
   }
