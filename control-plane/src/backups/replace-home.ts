@@ -61,7 +61,7 @@ export async function replaceHome(
     }
     await fillAndSwap(tenant, replacement, load, deps, signal)
   } catch (cause) {
-    if (hasMoved) await putBack(before, deps)
+    if (hasMoved) await putBack(before, replacement, deps)
     throw cause
   }
   await load.step('renew')
@@ -105,13 +105,15 @@ async function fillAndSwap(
   }
 }
 
-/** Lets the home return with its former host, because the new one was not filled. */
-async function putBack(before: Snapshot, deps: JobDeps): Promise<void> {
-  await deps.hosts
-    .putBack(before, deps.epoch, deps.clock.timeout(renewMilliseconds))
-    .catch((error: unknown) =>
-      deps.log.warn({ tenant: before.id, err: error }, 'The former host of a failed restore could not be recorded.'),
-    )
+/** Lets the home return with its former host, unless the new one has the restored home, or may have it. */
+async function putBack(before: Snapshot, { own, old }: Replacement, deps: JobDeps): Promise<void> {
+  const signal = deps.clock.timeout(renewMilliseconds)
+  try {
+    if ((await databases(own, signal)).includes(old)) return
+    await deps.hosts.putBack(before, deps.epoch, signal)
+  } catch (error) {
+    deps.log.warn({ tenant: before.id, err: error }, 'The former host of a failed restore was not recorded.')
+  }
 }
 
 /**

@@ -1,4 +1,5 @@
 // The choice of hosts for services that other parts than the reconciler create, in regions with several hosts.
+import { EngineError } from '../engines/index.ts'
 import { chooseHosts, type PlacementStore } from '../placement/index.ts'
 import type { Placement } from '../stacks/index.ts'
 import { assignHosts, regionFull } from './assign-hosts.ts'
@@ -32,7 +33,7 @@ export interface HostChoice {
   putBack(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<void>
   /**
    * Returns the host with the most free memory, of those that receive services, for services that exist only for a job; undefined in a
-   * region on one host. Nothing is reserved.
+   * region on one host. Nothing is reserved. @throws EngineError ENGINE_UNREACHABLE if no host responds
    */
   forJob(regionId: string, signal: AbortSignal): Promise<string | undefined>
 }
@@ -79,7 +80,8 @@ export function createHostChoice({ regions, placements, failpoint }: ChoiceDeps)
       const hosts = await region.capacities(reserved, signal)
       const receiving = hosts.filter(({ id }) => !states.has(id))
       const [best] = (receiving.length === 0 ? hosts : receiving).toSorted((a, b) => b.freeBytes - a.freeBytes)
-      return best?.id
+      if (best === undefined) throw new EngineError('ENGINE_UNREACHABLE', 'No host of the region responds.')
+      return best.id
     },
   }
 }
