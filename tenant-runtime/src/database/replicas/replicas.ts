@@ -22,9 +22,8 @@ import {
   type ReplicaPosition,
 } from './replica-position.ts'
 
-/** The time after which a read without a result tests whether the primary is lost, at first and again. */
+/** The time after which a read without a result tests whether the primary is lost. Each further test waits twice as long. */
 const stallMilliseconds = 1_000
-const againMilliseconds = 2_000
 /** The pause between two attempts at replicas. */
 const retryMilliseconds = 100
 /** The maximum time of a login at a member, and in all until it has reported its position. */
@@ -133,7 +132,7 @@ export class Replicas {
     const ending = new AbortController()
     const session: PrimaryAttempt = { signal: ending.signal, pid: undefined }
     const attempt = atPrimary(session).then((value) => ({ value }))
-    for (let milliseconds = stallMilliseconds; ; milliseconds = againMilliseconds) {
+    for (let milliseconds = stallMilliseconds; ; milliseconds *= 2) {
       const { promise: stalled, resolve } = Promise.withResolvers<undefined>()
       const timer = setTimeout(resolve, milliseconds, undefined)
       const outcome = await Promise.race([attempt, stalled]).finally(() => clearTimeout(timer))
