@@ -224,7 +224,7 @@ t.test('Backups and moves in a region on three hosts', { timeout: 1_500_000 }, a
     const lost = hosts.find((_, at) => (areThere[at] ?? []).length > 0) ?? hosts[0]
     entry.host = hosts.find((host) => host !== lost) ?? hosts[0]
     lost.kill()
-    await platform.until(owner.id, ({ status }) => status === 'failed', 240)
+    await platform.untilHost(lost, ({ state }) => state === 'unreachable')
     const early = await platform.call('POST', `/v1/backups/${backup}/restore`, { into: 'same' })
     await t.rejects(done(early), /is not lost yet/, 'it may return with newer data')
     t.match(await platform.call('POST', `/v1/regions/local/hosts/${lost.id}/lost`), { status: 200 })
