@@ -15,12 +15,11 @@ import { runBackups, type BackupJobDeps } from './jobs.ts'
 import { createBackupLedger } from './store-ledger.ts'
 import { createProofLedger } from './store-proofs.ts'
 
-type Found = 'regions' | 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'migrations'
+type Found = 'changes' | 'tenant' | 'readHome' | 'runtimeFiles' | 'migrations'
 
 /** The dependencies of the jobs, apart from the storage. */
 export interface AllJobsDeps extends Pick<BackupJobDeps, Found> {
   services: Pick<ReconcileStore, 'placements'>
-  /** Regions, as the choice of hosts uses them. */
   regions: ReadonlyMap<string, Region>
   failpoint: Failpoint
   config: { controlDatabaseUrl: PostgresUrl; backupBytesPerSecond: number; dumpMinutes: number; proofDays: number }

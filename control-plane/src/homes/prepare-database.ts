@@ -4,8 +4,8 @@ import { closePublicFunctionsSql, openFunctionsSql } from '../platform/public-fu
 import { createRoleSql, tenantsGroup } from './home-sql.ts'
 import { hasObjectLimitSql, limitObjectsSql } from './object-limit.ts'
 import { missingRealtimeSql, realtimeFunctionsSql } from './realtime-functions.ts'
-import { missingPositionSql, replicaPositionSql } from './replica-position.ts'
-import { missingWritersSql, runningWritersSql } from './running-writers.ts'
+import { replicaPosition } from './replica-position.ts'
+import { runningWriters } from './running-writers.ts'
 
 /**
  * Returns SQL that prepares a database for a restored home: it creates the group role and revokes the rights of all
@@ -19,9 +19,9 @@ export function prepareSharedDatabaseSql(database: string): string {
     `grant connect on database ${identifier(database)} to ${identifier(tenantsGroup)}`,
     'revoke all on schema public from public',
     closePublicFunctionsSql,
-    runningWritersSql,
+    runningWriters.creationSql,
     realtimeFunctionsSql,
-    replicaPositionSql,
+    replicaPosition.creationSql,
   ].join(';\n')
 }
 
@@ -38,7 +38,7 @@ export function unpreparedSql(maxObjects: number): string {
   return (
     `select 'the limit of objects is not installed' as problem where not ${hasObjectLimitSql(maxObjects)}` +
     ` union all select format('the function %s is open to all logins', signature) from (${openFunctionsSql}) as open` +
-    ` union all ${missingWritersSql} union all ${missingRealtimeSql}` +
-    ` union all ${missingPositionSql}`
+    ` union all ${runningWriters.missingSql} union all ${missingRealtimeSql}` +
+    ` union all ${replicaPosition.missingSql}`
   )
 }

@@ -1,10 +1,6 @@
 // A function by which a runtime finds out how much of the write-ahead log a member of a cluster has. Postgres shows the timeline of a
 // replica to superusers only. Pure.
-import { literal } from '../platform/identifiers.ts'
-import { controlSchema, createControlSchemaSql } from './control-schema.ts'
-import { tenantsGroup } from './home-sql.ts'
-
-const name = `${controlSchema}.replica_position`
+import { controlFunction } from './control-function.ts'
 
 /**
  * The order of the statements matters. The received position becomes smaller when a replica begins to receive another timeline, but
@@ -21,25 +17,12 @@ begin
   server := pg_catalog.format('%s:%s', pg_catalog.host(pg_catalog.inet_server_addr()), pg_catalog.inet_server_port());
 end `
 
-const hasFunctionSql = `exists (select from pg_catalog.pg_proc where oid = to_regprocedure('${name}()') and prosrc = ${literal(body)})`
-
-/** SQL that lists, in a column `problem`, whether the function is missing. Any login may run it. */
-export const missingPositionSql = `select 'the function ${name} is missing' as problem where not ${hasFunctionSql}`
-
-/** SQL that creates the function in the current database, as superuser. It writes nothing if this version exists. */
-export const replicaPositionSql = `do $position$
-begin
-  if not ${hasFunctionSql} then
-    ${createControlSchemaSql}
-    drop function if exists ${name}();
-    create function ${name}(out is_replica boolean, out server text, out timeline text, out received pg_lsn, out replayed pg_lsn,
+/** The function that reports the position of a member. */
+export const replicaPosition = controlFunction({
+  name: 'replica_position',
+  body,
+  create: (qualified, text) => `drop function if exists ${qualified}();
+    create function ${qualified}(out is_replica boolean, out server text, out timeline text, out received pg_lsn, out replayed pg_lsn,
       out members integer)
-      language plpgsql security definer set search_path = '' as ${literal(body)};
-    revoke execute on function ${name}() from public;
-  end if;
-  if not has_schema_privilege('${tenantsGroup}', '${controlSchema}', 'usage')
-    or not has_function_privilege('${tenantsGroup}', '${name}()', 'execute') then
-    grant usage on schema ${controlSchema} to ${tenantsGroup};
-    grant execute on function ${name}() to ${tenantsGroup};
-  end if;
-end $position$`
+      language plpgsql security definer set search_path = '' as ${text};`,
+})
