@@ -225,6 +225,11 @@ t.test('Backups and moves in a region on three hosts', { timeout: 1_500_000 }, a
     entry.host = hosts.find((host) => host !== lost) ?? hosts[0]
     lost.kill()
     await platform.untilHost(lost, ({ state }) => state === 'unreachable')
+    const failed = await platform.until(owner.id, ({ status }) => status === 'failed', 180)
+    t.match(failed['conditions'], [
+      { type: 'Services', status: 'False', reason: 'HostUnreachable' },
+      { type: 'Spread', status: 'False' },
+    ])
     const early = await platform.call('POST', `/v1/backups/${backup}/restore`, { into: 'same' })
     await t.rejects(done(early), /is not lost yet/, 'it may return with newer data')
     t.match(await platform.call('POST', `/v1/regions/local/hosts/${lost.id}/lost`), { status: 200 })

@@ -12,13 +12,13 @@ export function silentHosts({ placement }: Placed, { engine }: Pick<Region, 'eng
   return [...new Set(Object.values(placement))].sort().filter((host) => engine?.isDown(host) === true)
 }
 
-/** Whether the recorded condition `Spread` is false for another reason than now, for example because a host has returned. */
+/** Whether the recorded condition `Spread` is no longer true, for example because a host is silent or has returned. */
 export function isSpreadOutdated(
   snapshot: Placed & Pick<Snapshot, 'conditions'>,
   region: Pick<Region, 'engine'>,
 ): boolean {
   const recorded = snapshot.conditions.find(({ type }) => type === 'Spread')
-  return recorded?.status === 'False' && recorded.message !== spreadOf(snapshot, region).message
+  return recorded !== undefined && recorded.message !== spreadOf(snapshot, region).message
 }
 
 /** Returns the condition `Spread`, of a tenant with services of its own in a region with several hosts. */

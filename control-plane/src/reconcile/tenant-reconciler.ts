@@ -14,7 +14,7 @@ import { repairDrift } from './repair-drift.ts'
 import { isRecorded, observeOnly, type StatusSource } from './report-observed.ts'
 import { serveTenant } from './serve-tenant.ts'
 import { shouldMove } from './should-move.ts'
-import { spreadOf } from './spread.ts'
+import { isSpreadOutdated, spreadOf } from './spread.ts'
 import type { Condition } from '../tenants/index.ts'
 
 const runMilliseconds = 90_000
@@ -101,6 +101,8 @@ function wasReached({ desired, status, reason, conditions }: Snapshot): boolean 
 }
 
 async function hasDrifted(snapshot: Snapshot, run: Reconciliation, signal: AbortSignal): Promise<boolean> {
+  // Nothing of a host that does not respond is observed, so nothing there differs.
+  if (isSpreadOutdated(snapshot, run.region)) return true
   const statusSource = await observe(snapshot, run, signal)
   if (statusSource === undefined) return false
   const steps = await run.observations.observeFailure('Services', async () =>
