@@ -1,4 +1,5 @@
 // An HTTP client of a cluster's tenant, which reads and uploads through every failover.
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Test } from 'tap'
 
 /** Sends a request to the tenant. */
@@ -7,14 +8,16 @@ type Call = (method: string, path: string, body?: string) => Promise<Response>
 const bucket = '/storage/v1/bucket'
 const objectPath = (number: number) => `/storage/v1/object/failovers/${number}`
 
-/** Reads the list of buckets and uploads numbered objects, one after the other, until it is stopped. */
-export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call) {
+/** Reads the list of buckets and uploads numbered objects, one after the other, until it is stopped. @param waitMs after each request */
+export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, waitMs = 50) {
   const created = await call('POST', bucket, JSON.stringify({ name: 'failovers', policy: 'private' }))
   if (created.status !== 201) throw new Error(`The bucket was not created: ${created.status} ${await created.text()}`)
   const counts = { reads: 0, retryableReads: 0, uploads: 0, retryableUploads: 0 }
   /** Responses that a client of a cluster must not receive. */
   const wrong: string[] = []
   const acknowledged: number[] = []
+  /** Responses of success, and requests whose response never arrived or was another one. */
+  const requests = { succeeded: 1, others: 0 }
   let isStopped = false
   let maxMilliseconds = 0
   let lastRead = performance.now()
@@ -24,6 +27,8 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call) {
     const begun = performance.now()
     const response = await call(method, path, body).catch((error: unknown) => String(error))
     maxMilliseconds = Math.max(maxMilliseconds, performance.now() - begun)
+    if (typeof response !== 'string' && response.ok) requests.succeeded++
+    else requests.others++
     if (typeof response === 'string') return { status: 0, text: response, retryAfter: null }
     return { status: response.status, text: await response.text(), retryAfter: response.headers.get('retry-after') }
   }
@@ -46,13 +51,15 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call) {
   const run = async (work: (number: number) => Promise<void>) => {
     for (let number = 1; !isStopped; number++) {
       await work(number)
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      await sleep(waitMs)
     }
   }
   const ended = Promise.all([run(read), run(upload)])
   t.teardown(() => (isStopped = true))
 
   return {
+    /** Returns how many requests were sent, and how many of them got a 503 with the time of a later attempt. */
+    counts: () => ({ ...counts }),
     /** Returns the maximum time between two successful reads since the last call, in milliseconds. */
     takeMaxReadPause(): number {
       const pause = Math.round(maxReadPause)
@@ -67,7 +74,7 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call) {
         const { status, text } = await send('GET', objectPath(number))
         if (status !== 200 || text !== String(number)) wrong.push(`the object ${number}: ${status} ${text}`)
       }
-      return { ...counts, maxMilliseconds: Math.round(maxMilliseconds), wrong }
+      return { ...counts, maxMilliseconds: Math.round(maxMilliseconds), wrong, requests }
     },
   }
 }

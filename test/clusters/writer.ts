@@ -22,8 +22,8 @@ export interface SentRow {
   acknowledgedAt: number | undefined
 }
 
-/** Inserts consecutive numbers, each once, through the tenant's URL, and connects again after each error. */
-export function startWriter(url: string) {
+/** Inserts consecutive numbers, each once, through the tenant's URL, and connects again after each error. @param waitMs after each row */
+export function startWriter(url: string, waitMs = 20) {
   const acknowledged: number[] = []
   const sent: SentRow[] = []
   let isStopped = false
@@ -56,9 +56,9 @@ export function startWriter(url: string) {
         // The end of a connection to a host that is gone is never confirmed.
         await Promise.race([client?.end().catch(() => undefined), sleep(1_000)])
         client = undefined
-        await new Promise((resolve) => setTimeout(resolve, 50))
+        await sleep(50)
       }
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await sleep(waitMs)
     }
     await client?.end().catch(() => undefined)
   }
@@ -89,7 +89,7 @@ export function startWriter(url: string) {
       const deadline = performance.now() + seconds * 1000
       while (acknowledged.length < total) {
         if (performance.now() > deadline) throw new Error(`${acknowledged.length} of ${total} writes in ${seconds} s`)
-        await new Promise((resolve) => setTimeout(resolve, 20))
+        await sleep(20)
       }
     },
     stop: () => (result ??= finish()),

@@ -7,9 +7,20 @@ import { until } from '#test/support/docker.ts'
 import { effort } from '#test/support/effort.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-platform.ts'
-import { startLoadedTenant } from './loaded-tenant.ts'
+import { createForeignObjects } from './foreign-objects.ts'
+import { startManyTenants } from './many-tenants.ts'
+import { shown } from './shown.ts'
 
-const rounds = effort({ small: 1, full: 20 })
+/** Tenants of each of the two kinds. */
+const tenantsOfKind = effort({ small: 1, full: 10 })
+/**
+ * The number of times that each fault occurs. Set `TENANTRY_ROUNDS`, and `TENANTRY_FAULTS` (`a,b`, with the beginning of a fault's name),
+ * for a part of the full run.
+ */
+const rounds = Number(process.env['TENANTRY_ROUNDS'] ?? effort({ small: 1, full: 20 }))
+const chosenFaults = process.env['TENANTRY_FAULTS']?.split(',')
+/** Milliseconds between two requests of a client. */
+const waitMs = 200
 /** The time for which the fault lasts after the writes continue. */
 const lastingMilliseconds = 5_000
 
@@ -66,55 +77,52 @@ function faultsOf(platform: SwarmPlatform, clusters: readonly string[]): Record<
 
 t.test('Tenants continue during every fault', { timeout: 28_000_000 }, async (t) => {
   const platform = await startSwarmPlatform(t)
-  const tenants = [
-    await startLoadedTenant(t, platform, 'ada', 'cluster-per-tenant'),
-    await startLoadedTenant(t, platform, 'bob', 'schema-per-tenant'),
-  ]
-  const clusters = [tenants[0]?.id ?? '', platform.sharedCluster]
-  const untilComplete = () => Promise.all(clusters.map((cluster) => platform.untilComplete(cluster)))
-  const reset = () => {
-    for (const { writer, takeMaxReadPause } of tenants) {
-      writer.takeMaxPause()
-      takeMaxReadPause()
-    }
-  }
+  const foreignStay = await createForeignObjects(platform.lab.hosts)
+  const { owning, sharing, all, clusters, untilComplete, resetPauses, finish } = await startManyTenants(
+    t,
+    platform,
+    tenantsOfKind,
+    waitMs,
+  )
   const untilWritten = () => {
-    const counts = tenants.map(({ writer }) => writer.count())
-    return Promise.all(tenants.map(({ writer }, at) => writer.acknowledged((counts[at] ?? 0) + 20, 180)))
+    const counts = all.map(({ writer }) => writer.count())
+    return Promise.all(all.map(({ writer }, at) => writer.acknowledged((counts[at] ?? 0) + 20, 180)))
   }
+  const isChosen = ([name]: [string, Fault]) => chosenFaults?.some((beginning) => name.startsWith(beginning)) !== false
 
-  for (const [name, { begin, isOutage }] of Object.entries(faultsOf(platform, clusters))) {
-    const [writes, reads]: [number[], number[]] = [[], []]
+  for (const [name, { begin, isOutage }] of Object.entries(faultsOf(platform, clusters)).filter(isChosen)) {
+    const kinds = { 'clusters of their own': owning, 'the shared cluster': sharing }
+    const pauses = Object.entries(kinds).map(([kind, tenants]) => ({
+      kind,
+      tenants,
+      writes: [] as number[],
+      reads: [] as number[],
+    }))
+    const afterEnd: number[] = []
     for (let round = 0; round < rounds; round++) {
       await untilComplete()
-      reset()
+      resetPauses()
       const end = await begin()
       if (isOutage !== true) await untilWritten()
       await sleep(lastingMilliseconds)
-      if (isOutage !== true) {
-        writes.push(Math.max(...tenants.map(({ writer }) => writer.takeMaxPause())))
-        reads.push(Math.max(...tenants.map(({ takeMaxReadPause }) => takeMaxReadPause())))
-      }
+      if (isOutage !== true)
+        for (const { tenants, writes, reads } of pauses) {
+          writes.push(...tenants.map(({ writer }) => writer.takeMaxPause()))
+          reads.push(...tenants.map(({ takeMaxReadPause }) => takeMaxReadPause()))
+        }
       await end()
       const ended = performance.now()
       await untilWritten()
-      if (isOutage === true) writes.push(Math.round(performance.now() - ended))
+      if (isOutage === true) afterEnd.push(Math.round(performance.now() - ended))
       for (const host of platform.lab.hosts) await platform.untilHost(host, ({ state }) => state === 'reachable')
     }
-    const pauses = `writes ${shown(writes)}${reads.length === 0 ? ' after its end' : `, reads ${shown(reads)}`}`
-    t.comment(`${name}, ${rounds} times, pauses in ms: ${pauses}`)
+    t.comment(`${name}, ${rounds} times; pauses in ms:`)
+    if (isOutage === true) t.comment(`  writes of all tenants after its end: ${shown(afterEnd)}`)
+    else
+      for (const { kind, writes, reads } of pauses)
+        t.comment(`  tenants with ${kind}: writes ${shown(writes)}; reads ${shown(reads)}`)
     t.pass(name)
   }
-  await untilComplete()
-  for (const { untilReady, finish } of tenants) {
-    await untilReady()
-    await finish(t)
-  }
+  await finish(t)
+  await foreignStay(t)
 })
-
-/** Returns the median, the 95th percentile and the maximum. */
-function shown(values: readonly number[]): string {
-  const sorted = values.toSorted((a, b) => a - b)
-  const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0
-  return `median ${at(0.5)}, p95 ${at(0.95)}, at most ${at(1)}`
-}

@@ -1,5 +1,6 @@
 // A tenant on three hosts, with a client that writes rows and one that reads and uploads files, which both continue during every fault.
 import type { Test } from 'tap'
+import { until } from '#test/support/docker.ts'
 import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
 import { startHttpClient } from '../clusters/http-client.ts'
 import { lostNothing, startWriter } from '../clusters/writer.ts'
@@ -12,18 +13,27 @@ export interface LoadedTenant {
   writer: ReturnType<typeof startWriter>
   /** Returns the maximum time between two successful reads since the last call, in milliseconds. */
   takeMaxReadPause(): number
+  /** Returns how many HTTP requests were sent, and how many of them got a 503. */
+  counts(): { reads: number; retryableReads: number; uploads: number; retryableUploads: number }
   /** Waits until the API reports the tenant as ready. */
   untilReady(): Promise<Record<string, unknown>>
-  /** Stops both clients, and checks that nothing was lost and that each response was a success, or left open what happened. */
+  /**
+   * Stops both clients, and checks that nothing was lost, that each response was a success or left open what happened, and that the usage
+   * contains each request that succeeded and no more than were sent.
+   */
   finish(t: Test): Promise<void>
 }
 
-/** Creates the tenant and starts its clients, which reach the first gateway that accepts their connections. */
+/**
+ * Creates the tenant and starts its clients, which reach the first gateway that accepts their connections.
+ * @param waitMs after each row and each request; undefined: 20 and 50
+ */
 export async function startLoadedTenant(
   t: Test,
   platform: Pick<SwarmPlatform, 'call' | 'gatewayPort' | 'lab' | 'postgresPort' | 'until'>,
   name: string,
   isolation: 'schema-per-tenant' | 'cluster-per-tenant',
+  waitMs?: number,
 ): Promise<LoadedTenant> {
   const created = await platform.call('POST', '/v1/tenants', { name, plan: 'Enterprise', region: 'local', isolation })
   t.match(created, { status: 201, body: { isolation } })
@@ -38,9 +48,9 @@ export async function startLoadedTenant(
   const url = new URL(String(created.body['database_url']))
   url.host = `127.0.0.1:${sql}`
   const key = String((created.body['keys'] as Record<string, unknown>)['secret_key'])
-  const writer = startWriter(url.href)
+  const writer = startWriter(url.href, waitMs)
   t.teardown(() => writer.stop())
-  const client = await startHttpClient(t, (method, path, body) =>
+  const send = (method: string, path: string, body?: string) =>
     fetch(`http://127.0.0.1:${http}/t/${name}${path}`, {
       method,
       headers: {
@@ -48,17 +58,18 @@ export async function startLoadedTenant(
         'content-type': path.endsWith('bucket') ? 'application/json' : 'text/plain',
       },
       ...(body === undefined ? {} : { body }),
-    }),
-  )
+    })
+  const client = await startHttpClient(t, send, waitMs)
   await writer.acknowledged(20)
   return {
     id,
     writer,
     takeMaxReadPause: client.takeMaxReadPause,
+    counts: client.counts,
     untilReady,
     async finish(t) {
       lostNothing(t, await writer.stop())
-      const { wrong, ...counts } = await client.stop()
+      const { wrong, requests, ...counts } = await client.stop()
       t.comment(JSON.stringify(counts))
       // A gateway or a runtime has ended with its host. Whether the request was carried out is unknown.
       const isCut = (text: string) => /^(GET: 0|POST: 0|POST: 502 .*BAD_GATEWAY)/.test(text)
@@ -67,6 +78,16 @@ export async function startLoadedTenant(
         [],
         'each other response was a success or asked for a later attempt, and each acknowledged file is there',
       )
+      // A gateway that was killed sends what it counted before when it starts again.
+      const counted = async () => {
+        const { body } = await platform.call('GET', `/v1/tenants/${id}/usage?resource=api_requests`)
+        return (body['resources'] as { api_requests: { count: number } }).api_requests.count
+      }
+      const { succeeded, others } = requests
+      await until(async () => ((await counted()) >= succeeded ? true : undefined), 60).catch(() => undefined)
+      const count = await counted()
+      const isExact = succeeded <= count && count <= succeeded + others
+      t.ok(isExact, `${succeeded} requests succeeded, ${others} did not, and ${count} are in the usage`)
     },
   }
 }

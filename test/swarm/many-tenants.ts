@@ -1,0 +1,71 @@
+// Tenants of both kinds that serve on several hosts, with clients: those with clusters of their own, and those that share the region's.
+import type { Test } from 'tap'
+import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
+import { startLoadedTenant, type LoadedTenant } from './loaded-tenant.ts'
+
+export interface ManyTenants {
+  owning: LoadedTenant[]
+  sharing: LoadedTenant[]
+  all: LoadedTenant[]
+  /** IDs of all clusters, with the shared one as the last. */
+  clusters: string[]
+  /** Waits until all members of each cluster follow its primary. */
+  untilComplete(): Promise<void>
+  /** Begins the measurement of pauses again. */
+  resetPauses(): void
+  /** Stops the clients with the checks of `LoadedTenant.finish`, deletes the tenants, and checks that nothing of them remains. */
+  finish(t: Test): Promise<void>
+}
+
+/** Creates the tenants and starts their clients. @param waitMs milliseconds after each row and each request of a client */
+export async function startManyTenants(
+  t: Test,
+  platform: SwarmPlatform,
+  ofEachKind: number,
+  waitMs: number,
+): Promise<ManyTenants> {
+  const [owning, sharing]: [LoadedTenant[], LoadedTenant[]] = [[], []]
+  for (let number = 1; number <= ofEachKind; number++) {
+    owning.push(await startLoadedTenant(t, platform, `own-${number}`, 'cluster-per-tenant', waitMs))
+    sharing.push(await startLoadedTenant(t, platform, `shared-${number}`, 'schema-per-tenant', waitMs))
+  }
+  const all = [...owning, ...sharing]
+  const clusters = [...owning.map(({ id }) => id), platform.sharedCluster]
+  const { hosts } = platform.lab
+  const untilComplete = async () => {
+    for (const cluster of clusters) await platform.untilComplete(cluster)
+  }
+  return {
+    owning,
+    sharing,
+    all,
+    clusters,
+    untilComplete,
+    resetPauses() {
+      for (const { writer, takeMaxReadPause } of all) {
+        writer.takeMaxPause()
+        takeMaxReadPause()
+      }
+    },
+    async finish(t) {
+      await untilComplete()
+      for (const { untilReady, finish } of all) {
+        await untilReady()
+        await finish(t)
+      }
+      for (const { id } of all) t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`), { status: 202 })
+      for (const { id } of all) await platform.until(id, ({ code }) => code === 'TENANT_NOT_FOUND', 240)
+      const remaining = async (id: string) =>
+        (
+          await Promise.all(hosts.flatMap((host) => [platform.containersOf(host, id), platform.volumesOf(host, id)]))
+        ).flat()
+      t.same((await Promise.all(all.map(({ id }) => remaining(id)))).flat(), [], 'nothing of the tenants remains')
+      const keys = await platform.storedKeys()
+      t.same(
+        keys.filter((key) => all.some(({ id }) => key.includes(id))),
+        [],
+        'and none of their files',
+      )
+    },
+  }
+}

@@ -1,0 +1,8 @@
+// Figures of repeated measurements, for comments of tests.
+
+/** Returns the median, the 95th percentile and the maximum. */
+export function shown(values: readonly number[]): string {
+  const sorted = values.toSorted((a, b) => a - b)
+  const at = (share: number) => sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0
+  return `median ${at(0.5)}, p95 ${at(0.95)}, at most ${at(1)}`
+}
