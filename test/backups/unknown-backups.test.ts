@@ -183,7 +183,7 @@ t.test('the API and the leader', async (t) => {
       hosts: {
         assign: () => Promise.resolve({}),
         replace: () => Promise.resolve(undefined),
-        putBack: () => Promise.resolve(),
+        endReplacement: () => Promise.resolve(),
         forJob: () => Promise.resolve(undefined),
       },
       runtimeFiles: createRuntimeFiles('unused', fetch, systemClock),

@@ -4,6 +4,7 @@ import { measureHosts } from '#control-plane/hosts/jobs.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import { createPlacementStore } from '#control-plane/placement/store.ts'
 import { allocateServices, type ServiceRun } from '#control-plane/reconcile/converge-services.ts'
+import { createHostChoice } from '#control-plane/reconcile/host-choice.ts'
 import { Observations } from '#control-plane/reconcile/observations.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
 import type { Region } from '#control-plane/reconcile/region.ts'
@@ -105,6 +106,40 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
   await setState('c', 'active')
   t.equal((await placements.states(regionId)).size, 0)
   await plane.sql('delete from tenants where id = any($1)', [[there, elsewhere]])
+})
+
+t.test('A replacement of a lost host is remembered until the restore has succeeded or failed', async (t) => {
+  const id = await plane.addTenant({ isolation: 'database-per-tenant' })
+  const services = ['postgres', 'runtime'].map((service) => ({ service, memoryBytes: 1_000 }))
+  const on = (host: string) => ({ postgres: host, runtime: host })
+  await placements.assign(id, services, on('a'), epoch)
+  const { region } = runOn({ a: 0, b: 10_000, c: 5_000 })
+  const hosts = createHostChoice({
+    regions: new Map([[regionId, { ...region, needs: () => Promise.resolve(services) }]]),
+    placements,
+    failpoint: () => undefined,
+  })
+  t.equal(await hosts.replace(await snapshotOf(id), epoch, signal), undefined, 'a host that is not lost may return')
+
+  await setState('a', 'lost')
+  t.match(await hosts.replace(await snapshotOf(id), epoch, signal), { placement: on('b'), isReplaced: true })
+  t.match(await snapshotOf(id), { placement: on('b'), isReplaced: true }, 'also for another leader')
+  await setState('b', 'lost')
+  t.match(await hosts.replace(await snapshotOf(id), epoch, signal), { placement: on('c'), isReplaced: true })
+  await t.rejects(hosts.endReplacement(id, false, epoch - 1n), new LeadershipLost('Another control plane leads.'))
+  await hosts.endReplacement(id, false, epoch)
+  const before = await snapshotOf(id)
+  t.match(before, { placement: on('a') }, 'the first of the lost hosts has the data')
+  t.equal(before.isReplaced, undefined)
+
+  await hosts.replace(before, epoch, signal)
+  await hosts.endReplacement(id, true, epoch)
+  const after = await snapshotOf(id)
+  t.match(after, { placement: on('c') })
+  t.equal(after.isReplaced, undefined)
+  await setState('a', 'active')
+  await setState('b', 'active')
+  await plane.sql('delete from tenants where id = $1', [id])
 })
 
 t.test('A full region is reported, and nothing is recorded', async (t) => {

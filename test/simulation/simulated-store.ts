@@ -89,6 +89,7 @@ export function createSimulatedStore({
           row.reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
           return row.placement
         }),
+      endReplacement: () => Promise.reject(new Error('The simulation restores no tenants.')),
     },
     snapshot: (tenantId) =>
       request(`snapshot ${tenantId}`, () => {

@@ -1,4 +1,4 @@
-// Objects on the hosts that belong to somebody else, with names and images like those of the platform.
+// Objects on the hosts that belong to others, with names and images like those of the platform.
 import type { Test } from 'tap'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 

@@ -78,14 +78,14 @@ export async function startLoadedTenant(
         [],
         'each other response was a success or asked for a later attempt, and each acknowledged file is there',
       )
-      // A gateway that was killed sends what it counted before when it starts again.
-      const counted = async () => {
+      // A gateway that was killed sends its earlier counts when it starts again.
+      const inUsage = async () => {
         const { body } = await platform.call('GET', `/v1/tenants/${id}/usage?resource=api_requests`)
         return (body['resources'] as { api_requests: { count: number } }).api_requests.count
       }
       const { succeeded, others } = requests
-      await until(async () => ((await counted()) >= succeeded ? true : undefined), 60).catch(() => undefined)
-      const count = await counted()
+      await until(async () => ((await inUsage()) >= succeeded ? true : undefined), 60).catch(() => undefined)
+      const count = await inUsage()
       const isExact = succeeded <= count && count <= succeeded + others
       t.ok(isExact, `${succeeded} requests succeeded, ${others} did not, and ${count} are in the usage`)
     },

@@ -51,23 +51,24 @@ export async function replaceHome(
     )
   }
   const tenant = await onPresentHost(before, deps, signal)
-  const hasMoved = tenant !== before
+  const isReplaced = tenant.isReplaced === true
   const replacement = { own: await ownLocation(deps, tenant, signal), ...namesOf(job) }
   try {
     // A cluster that has lost all its members cannot begin again.
-    if ((tenant.status === 'failed' || hasMoved) && !hasCluster(tenant)) {
+    if ((tenant.status === 'failed' || isReplaced) && !hasCluster(tenant)) {
       await load.step('services')
       await startAgain(tenant, replacement.own, replacement.fresh, deps, signal)
     }
     await fillAndSwap(tenant, replacement, load, deps, signal)
   } catch (cause) {
-    if (hasMoved) await putBack(before, replacement, deps)
+    if (isReplaced) await putBack(tenant, replacement, deps)
     throw cause
   }
   await load.step('renew')
   await renewed(tenant.id, undefined, deps, signal)
   await load.step('clean up')
   await removeOld(replacement, load, signal)
+  if (isReplaced) await deps.hosts.endReplacement(tenant.id, true, deps.epoch)
   await deps.ledger.finish(job, deps.epoch)
 }
 
@@ -106,13 +107,16 @@ async function fillAndSwap(
 }
 
 /** Lets the home return with its former host, unless the new one has the restored home, or may have it. */
-async function putBack(before: Snapshot, { own, old }: Replacement, deps: JobDeps): Promise<void> {
+async function putBack({ id }: Snapshot, { own, old }: Replacement, deps: JobDeps): Promise<void> {
   const signal = deps.clock.timeout(renewMilliseconds)
   try {
     if ((await databases(own, signal)).includes(old)) return
-    await deps.hosts.putBack(before, deps.epoch, signal)
+    await deps.hosts.endReplacement(id, false, deps.epoch)
   } catch (error) {
-    deps.log.warn({ tenant: before.id, err: error }, 'The former host of a failed restore was not recorded.')
+    deps.log.warn(
+      { tenant: id, err: error },
+      'The lost host was not recorded again after a failed restore. The next restore continues on the other one.',
+    )
   }
 }
 

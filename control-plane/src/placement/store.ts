@@ -85,6 +85,7 @@ export function createPlacementStore(database: Database) {
     /**
      * Records the hosts of a tenant's services, before anything runs there. The names of a single database's services contain its host, so
      * that gateways and runtimes receive them again.
+     * @param isReplacement whether the former hosts are recorded, too, until `endReplacement`
      * @returns the recorded hosts of all its services
      * @throws LeadershipLost
      */
@@ -93,6 +94,7 @@ export function createPlacementStore(database: Database) {
       needs: readonly ServiceNeed[],
       placement: Placement,
       epoch: bigint,
+      isReplacement = false,
     ): Promise<Placement> {
       const rows = needs.map(({ service, memoryBytes }) => ({ service, host: placement[service], bytes: memoryBytes }))
       ledRow(
@@ -104,13 +106,34 @@ export function createPlacementStore(database: Database) {
             select tenant.id, service, host, bytes
             from tenant, jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) as wanted (service text, host text, bytes bigint)
             where exists (select from leader)
-            on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes, host_id = excluded.host_id),
+            on conflict (tenant_id, service) do update set memory_bytes = excluded.memory_bytes, host_id = excluded.host_id,
+              former_host_id = coalesce(placements.former_host_id, case when ${isReplacement} then placements.host_id end)),
           published as (
             insert into changes (kind, tenant_id, transaction_id)
             select 'published', tenant.id, pg_current_xact_id()::text::bigint from tenant where exists (select from leader))
           select count(*)::int as leads from leader`,
       )
       return placementOf(await database.placement.findMany({ where: { tenantId } })).placement
+    },
+
+    /**
+     * Ends the replacement of a tenant's hosts. @param isDone whether the services stay on the new ones; otherwise, the former ones are
+     * recorded again @throws LeadershipLost
+     */
+    async endReplacement(tenantId: string, isDone: boolean, epoch: bigint): Promise<void> {
+      ledRow(
+        await database.$queryRaw<{ leads: number }[]>`
+          with leader as (${leaderRow(epoch)}),
+          placed as (
+            update placements
+            set host_id = case when ${isDone} then host_id else former_host_id end, former_host_id = null
+            where tenant_id = ${tenantId} and former_host_id is not null and exists (select from leader)
+            returning tenant_id),
+          published as (
+            insert into changes (kind, tenant_id, transaction_id)
+            select distinct 'published', tenant_id, pg_current_xact_id()::text::bigint from placed)
+          select count(*)::int as leads from leader`,
+      )
     },
   }
 }

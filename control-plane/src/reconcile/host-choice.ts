@@ -24,13 +24,16 @@ export interface HostChoice {
    */
   assign(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<Placement>
   /**
-   * Chooses and records another host for the services of a tenant with a single database, whose host is lost.
+   * Chooses and records another host for the services of a tenant with a single database, whose host is lost, until `endReplacement`.
    * @returns the tenant with its new placement; undefined if the host is not lost
    * @throws EngineError REGION_FULL; LeadershipLost
    */
   replace(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<Snapshot | undefined>
-  /** Records the hosts of a tenant's services as they were before. @throws LeadershipLost */
-  putBack(tenant: Snapshot, epoch: bigint, signal: AbortSignal): Promise<void>
+  /**
+   * Ends the replacement of a tenant's host. @param isDone whether the services stay on the new one; otherwise, the lost one is recorded
+   * again @throws LeadershipLost
+   */
+  endReplacement(tenantId: string, isDone: boolean, epoch: bigint): Promise<void>
   /**
    * Returns the host with the most free memory, of those that receive services, for services that exist only for a job; undefined in a
    * region on one host. Nothing is reserved. @throws EngineError ENGINE_UNREACHABLE if no host responds
@@ -63,15 +66,12 @@ export function createHostChoice({ regions, placements, failpoint }: ChoiceDeps)
         const receiving = hosts.filter(({ id }) => !states.has(id))
         const chosen = chooseHosts(needs, receiving, {}, true)
         if (chosen === undefined) throw regionFull()
-        return { ...tenant, placement: await placements.assign(tenant.id, needs, chosen, epoch) }
+        const placement = await placements.assign(tenant.id, needs, chosen, epoch, true)
+        return { ...tenant, placement, isReplaced: true }
       })
     },
 
-    async putBack(tenant, epoch, signal) {
-      const region = spanning(tenant.regionId)
-      if (region === undefined) return
-      await placements.assign(tenant.id, await region.needs(tenant, signal), tenant.placement, epoch)
-    },
+    endReplacement: placements.endReplacement,
 
     async forJob(regionId, signal) {
       const region = spanning(regionId)

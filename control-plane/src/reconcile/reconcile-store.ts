@@ -47,6 +47,8 @@ export interface Snapshot {
   subnet: number | undefined
   /** Hosts of its services, in a region with several hosts. */
   placement: Placement
+  /** Whether a restore has chosen another host for its services, and has not succeeded yet; absent: none has. */
+  isReplaced?: boolean
   /** Memory that its services reserve on their hosts. */
   reserved: Reserved
   /** Whether no host has the memory for the tenant's sizes, so that `sizes` are those for which it is reserved; absent: it is. */

@@ -46,6 +46,7 @@ export function snapshotReader(seal: Seal, now: () => Date) {
       ...(Value.Check(MovingServices, row.movingServices) ? { moving: row.movingServices } : {}),
       subnet,
       ...placementOf(row.placements),
+      ...(row.placements.some(({ formerHostId }) => formerHostId !== null) ? { isReplaced: true } : {}),
       databasePasswordDue: row.databasePasswordDue,
       servicePasswordsDue: row.servicePasswordsDue,
       secrets: texts,
