@@ -21,6 +21,8 @@ interface RunOptions {
   jobs: number
   /** Seconds after which a file fails. */
   timeoutSeconds: number
+  /** Whether comments of files without failures are printed: figures that a long run has measured. */
+  printsComments: boolean
 }
 
 /** Seconds that a file has to report its timeout itself. */
@@ -32,12 +34,12 @@ const slots = new Set<number>()
 let finished = 0
 
 /** Runs the files. */
-export async function runFiles(files: readonly string[], { jobs, timeoutSeconds }: RunOptions): Promise<Totals> {
+export async function runFiles(files: readonly string[], { jobs, ...options }: RunOptions): Promise<Totals> {
   const results: Totals[] = []
   const waiting = [...files]
   const runNext = async () => {
     for (let file = waiting.shift(); file !== undefined; file = waiting.shift())
-      results.push(await runFile(file, timeoutSeconds))
+      results.push(await runFile(file, options))
   }
   await Promise.all(Array.from({ length: jobs }, runNext))
   return sumOf(results)
@@ -54,7 +56,10 @@ export function sumOf(results: readonly Totals[]): Totals {
   }
 }
 
-async function runFile(file: string, timeoutSeconds: number): Promise<Totals> {
+async function runFile(
+  file: string,
+  { timeoutSeconds, printsComments }: Omit<RunOptions, 'jobs'>,
+): Promise<Totals> {
   const slot = takeSlot()
   const begin = performance.now()
   const preload = `--require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`
@@ -84,6 +89,7 @@ async function runFile(file: string, timeoutSeconds: number): Promise<Totals> {
   const isBroken = fail === 0 && (pass === 0 || code !== 0)
   const isFailed = fail > 0 || isBroken
   if (isFailed || skip + todo > 0) console.log(`# Subtest: ${file}\n${text}# exit code: ${code ?? 'none'}`)
+  else if (printsComments) for (const comment of commentsOf(text)) console.log(comment)
   const milliseconds = (performance.now() - begin).toFixed(0)
   console.log(`${isFailed ? 'not ok' : 'ok'} ${++finished} - ${file} # time=${milliseconds}ms`)
   return {
@@ -100,6 +106,12 @@ function takeSlot(): number {
     slots.add(slot)
     return slot
   }
+}
+
+/** Returns the comments that a file has written itself, without those of tap. */
+function commentsOf(output: string): string[] {
+  const lines = output.split('\n').map((line) => line.trim())
+  return lines.filter((line) => line.startsWith('# ') && !/^# (Subtest: |\{ total: |time=)/.test(line))
 }
 
 /** Reads the numbers of assertions, which tap writes at the end: `# { total: 7, pass: 6, fail: 1 }`. */

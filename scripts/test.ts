@@ -106,7 +106,7 @@ try {
 
 /** Runs files side by side. Full runs have no practical time limit. */
 function run(files: readonly string[], jobs = parallel): Promise<Totals> {
-  return runFiles(files, { jobs, timeoutSeconds: isFull ? 28_800 : 900 })
+  return runFiles(files, { jobs, timeoutSeconds: isFull ? 28_800 : 900, printsComments: isFull })
 }
 
 /** Returns the tests of a folder. @throws Error for a folder without tests */
