@@ -44,7 +44,7 @@ export interface Owner {
 export async function checkOut(checkout: string): Promise<void> {
   await mkdir(join(checkout, 'deploy'), { recursive: true })
   for (const name of await readdir(join(project, 'deploy'))) {
-    if (['Caddyfile', 'remote-host', 'remove', 'setup'].includes(name))
+    if (['Caddyfile', 'remote-host', 'removal', 'remove', 'setup'].includes(name))
       await cp(join(project, 'deploy', name), join(checkout, 'deploy', name))
   }
   await cp(join(project, 'docker-compose.yml'), join(checkout, 'docker-compose.yml'))
