@@ -35,7 +35,7 @@ const { values: options } = parseArgs({
     'key-file': { type: 'string' },
     /**
      * Time at which the control plane was started on a new host. Then backups that the control database does not know are
-     * adopted, and tenants that share a database are restored too.
+     * adopted, and tenants that share a database or have a cluster are restored too.
      */
     since: { type: 'string' },
   },
@@ -51,9 +51,9 @@ const maxConcurrency = 2
 const pollMilliseconds = 1_000
 /** Time after which a tenant with its own services that is still not failed is restarted, so that the control plane checks it. */
 const noticeMilliseconds = 30_000
-const failMilliseconds = 180_000
-/** Time within which the control plane has observed the homes of all tenants on a new host, where it starts all services. */
-const observeMilliseconds = 300_000
+const failMilliseconds = 300_000
+/** Time within which the control plane has observed the homes of all tenants on new hosts, where it starts all services. */
+const observeMilliseconds = 600_000
 
 if (since !== undefined) await adoptUnknown()
 let failures = 0
@@ -101,7 +101,7 @@ async function lostTenants(): Promise<Tenant[]> {
     try {
       if (tenant.isolation === 'schema-per-tenant') {
         if (since !== undefined && (await hasLostHome(tenant, since, deadline))) found.push(tenant)
-      } else if (await hasLostVolume(tenant)) found.push(tenant)
+      } else if ((await hasLostVolume(tenant)) || (await hasLostCluster(tenant, deadline))) found.push(tenant)
     } catch (error) {
       failures++
       console.log(`${tenant.tenant_id} (${tenant.name}): ${error instanceof Error ? error.message : String(error)}`)
@@ -110,9 +110,15 @@ async function lostTenants(): Promise<Tenant[]> {
   return found
 }
 
+/** Whether a cluster that runs began again without data, because all its members are gone. */
+async function hasLostCluster(tenant: Tenant, deadline: number): Promise<boolean> {
+  if (tenant.isolation !== 'cluster-per-tenant' || since === undefined || isHalted(tenant)) return false
+  return hasLostHome(tenant, since, deadline)
+}
+
 /**
- * Whether the home of a tenant that shares a database is gone. While the Postgres of a region starts, its tenants are failed
- * for other reasons.
+ * Whether the home of a tenant that shares a database, or has a cluster, is gone. While its Postgres starts, the tenant is failed for other
+ * reasons.
  */
 async function hasLostHome({ tenant_id }: Tenant, after: number, deadline: number): Promise<boolean> {
   for (;;) {
@@ -127,17 +133,21 @@ async function hasLostHome({ tenant_id }: Tenant, after: number, deadline: numbe
   }
 }
 
-async function hasLostVolume({ tenant_id }: Tenant): Promise<boolean> {
+async function hasLostVolume(tenant: Tenant): Promise<boolean> {
+  const gone = await goneVolumes(tenant)
+  // The volumes of a cluster that runs may be empty. One that is stopped gets no empty ones.
+  const isGone = isHalted(tenant) && ['data-1', 'data-2', 'data-3'].every((volume) => gone.has(volume))
+  return gone.has('files') || (tenant.isolation === 'cluster-per-tenant' ? isGone : gone.has('data'))
+}
+
+/** Returns the names of the tenant's volumes that do not exist. */
+async function goneVolumes({ tenant_id }: Tenant): Promise<Set<string>> {
   const { differences } = await call<{ differences: { component: string; field: string; observed: unknown }[] }>(
     'GET',
     `/v1/tenants/${tenant_id}/drift`,
   )
-  const isGone = (volume: string) =>
-    differences.some(
-      ({ component, field, observed }) =>
-        component === `volume/${volume}` && field === 'existence' && observed === 'absent',
-    )
-  return isGone('data') || isGone('files')
+  const gone = differences.filter(({ field, observed }) => field === 'existence' && observed === 'absent')
+  return new Set(gone.flatMap(({ component }) => /^volume\/(.+)$/.exec(component)?.[1] ?? []))
 }
 
 /** Restores a tenant. @returns the result for the operator */
@@ -188,16 +198,18 @@ async function resume(path: string): Promise<boolean> {
 
 /**
  * Waits until the control plane has found the tenant's volume or home missing, because only such a tenant can be restored in
- * place.
+ * place. A cluster fails for other reasons while it begins again, which it does unless its files are gone.
  */
-async function waitUntilFailed({ tenant_id, isolation }: Tenant): Promise<void> {
-  const path = `/v1/tenants/${tenant_id}`
+async function waitUntilFailed(tenant: Tenant): Promise<void> {
+  const path = `/v1/tenants/${tenant.tenant_id}`
+  const hasService = tenant.isolation !== 'schema-per-tenant'
+  const begins = tenant.isolation === 'cluster-per-tenant' && !(await goneVolumes(tenant)).has('files')
   let isRestarted = false
   for (let waited = 0; waited < failMilliseconds; waited += pollMilliseconds) {
     const { status, conditions } = await call<Tenant>('GET', path)
     const isMissing = conditions.some(({ type, reason }) => type === 'Home' && reason === 'HomeMissing')
-    if (status === 'failed' && (isMissing || isolation !== 'schema-per-tenant')) return
-    if (waited >= noticeMilliseconds && !isRestarted && isolation !== 'schema-per-tenant') {
+    if (status === 'failed' && (isMissing || (hasService && !begins))) return
+    if (waited >= noticeMilliseconds && !isRestarted && hasService && !begins) {
       await call('POST', `${path}/restart`, {})
       isRestarted = true
     }

@@ -26,6 +26,16 @@ t.test('the volumes of a region may be created again until a home was observed i
   t.equal(await store.hasHomes(id), true)
 })
 
+t.test("the volumes of a region's etcd may be created again until a cluster was observed", async (t) => {
+  const { id } = plane.region()
+  const columns = { isolation: 'cluster-per-tenant' }
+  await plane.addTenant({ ...columns, home_version: null })
+  const lost = await plane.addTenant({ ...columns, home_version: unobservedHome })
+  t.equal(await store.hasClusters(id), false)
+  await store.recordPublished(lost, { homeVersion: 'home', routePhase: 'ready' }, epoch)
+  t.equal(await store.hasClusters(id), true)
+})
+
 t.test('a tenant whose images the host lacks gets those of new tenants, and keeps the others', async (t) => {
   class HostOfOneImage extends FakeEngine {
     override async image(reference: string) {

@@ -22,6 +22,7 @@ const phaseOf: Partial<Record<TenantRow['desired'], TenantRow['routePhase']>> = 
 }
 const settledStatuses = new Set(['ready', 'suspended', 'paused', 'warm'])
 const timeout = 5_000
+const hasObservedHome = ({ homeVersion }: TenantRow) => homeVersion !== null && homeVersion !== unobservedHome
 
 export function createSimulatedStore({
   database,
@@ -147,13 +148,13 @@ export function createSimulatedStore({
     hasHomes: (regionId) =>
       request('homes', () =>
         [...tenants.values()].some(
-          (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null,
+          (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && hasObservedHome(row),
         ),
       ),
     hasClusters: (regionId) =>
       request('homes', () =>
         [...tenants.values()].some(
-          (row) => row.regionId === regionId && row.isolation === 'cluster-per-tenant' && row.homeVersion !== null,
+          (row) => row.regionId === regionId && row.isolation === 'cluster-per-tenant' && hasObservedHome(row),
         ),
       ),
     tenantIds: () => request('tenants', () => new Set(tenants.keys())),

@@ -18,7 +18,16 @@ import type { RuntimeFiles } from './shared/runtime-files.ts'
 import type { SharedLocation } from './shared/shared-server.ts'
 
 /** The parts of a region that jobs use for tenants with services of their own. */
-type EngineParts = 'images' | 'stack' | 'awaitDatabase' | 'home' | 'primaryService' | 'memberRoles' | 'adoptData'
+type EngineParts =
+  | 'images'
+  | 'stack'
+  | 'awaitDatabase'
+  | 'home'
+  | 'primaryService'
+  | 'memberRoles'
+  | 'adoptData'
+  | 'clusterOrigin'
+  | 'openCluster'
 
 export interface JobDeps {
   ledger: BackupLedger

@@ -13,7 +13,7 @@ import { asLogin, asSuperuser, filesScript, inPostgres, runtimeData, type HomeLo
 import { ownLocation, presentTenant, regionOf, type JobDeps } from './job-deps.ts'
 import { loadDatabase, loadFilesInto, type Load } from './load-home.ts'
 import type { Login } from './login.ts'
-import { startAgain } from './lost-home.ts'
+import { startAgain, startClusterAgain } from './lost-home.ts'
 import { openPsql } from './psql-session.ts'
 import { freshCountersSql } from './rehome-sql.ts'
 import { asSystem } from './seal-home.ts'
@@ -52,13 +52,16 @@ export async function replaceHome(
   }
   const tenant = await onPresentHost(before, deps, signal)
   const isReplaced = tenant.isReplaced === true
-  const replacement = { own: await ownLocation(deps, tenant, signal), ...namesOf(job) }
+  const names = namesOf(job)
+  const mayBeLost = tenant.status === 'failed' || isReplaced
+  if (mayBeLost) await load.step('services')
+  const own =
+    mayBeLost && hasCluster(tenant)
+      ? await startClusterAgain(tenant, names.fresh, deps, signal)
+      : await ownLocation(deps, tenant, signal)
+  const replacement = { own, ...names }
   try {
-    // A cluster that has lost all its members cannot begin again.
-    if ((tenant.status === 'failed' || isReplaced) && !hasCluster(tenant)) {
-      await load.step('services')
-      await startAgain(tenant, replacement.own, replacement.fresh, deps, signal)
-    }
+    if (mayBeLost && !hasCluster(tenant)) await startAgain(tenant, own, names.fresh, deps, signal)
     await fillAndSwap(tenant, replacement, load, deps, signal)
   } catch (cause) {
     if (isReplaced) await putBack(tenant, replacement, deps)

@@ -4,6 +4,7 @@ import { removeAbandonedCluster } from './abandoned-cluster.ts'
 import { assignHosts, regionFull } from './assign-hosts.ts'
 import { failedBy } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
+import { beginLostCluster } from './lost-cluster.ts'
 import { recordStep, type Reconciliation } from './reconciliation.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { hasCluster, isDedicated, type Region } from './region.ts'
@@ -94,7 +95,7 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   if (snapshot.homeVersion === undefined) {
     await removeAbandonedCluster(snapshot, run, signal)
     await region.openCluster(snapshot, signal)
-  }
+  } else await beginLostCluster(snapshot, stack, { region, engine }, signal)
   await failpoint('converge.before')
   const edge = async (side: 'before' | 'after') => {
     if (side === 'before') await store.confirmLead(epoch)

@@ -98,7 +98,7 @@ export interface ReconcileStore {
   settledDedicated(regionId: string): Promise<Snapshot[]>
   /** Whether the region's shared Postgres holds homes. One that was not observed since a recovery does not count. */
   hasHomes(regionId: string): Promise<boolean>
-  /** Whether the region's etcd may hold the state of clusters. */
+  /** Whether the region's etcd may hold the state of clusters. One that was not observed since a recovery does not count. */
   hasClusters(regionId: string): Promise<boolean>
   /** Returns the IDs of all tenants, warm ones included, and of scratch homes in use, whose objects may exist. */
   tenantIds(): Promise<Set<string>>

@@ -14,6 +14,9 @@ import type { Database } from '../platform/database.ts'
 /** Operations that use a scratch home: a verification, and a restore to a point in time. */
 const kindsWithScratch = ['verify', 'restore'] as const
 
+/** A tenant whose home exists, which was observed since the last recovery. */
+const observedHome = { AND: [{ homeVersion: { not: null } }, { homeVersion: { not: unobservedHome } }] }
+
 /** The reconciler's store on the control database; `seal` opens the tenants' secrets. */
 export function createReconcileStore(database: Database, seal: Seal, now: () => Date): ReconcileStore {
   /**
@@ -79,17 +82,13 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     async hasHomes(regionId) {
       return (
         (await database.tenant.count({
-          where: {
-            regionId,
-            isolation: 'schema-per-tenant',
-            AND: [{ homeVersion: { not: null } }, { homeVersion: { not: unobservedHome } }],
-          },
+          where: { regionId, isolation: 'schema-per-tenant', ...observedHome },
         })) > 0
       )
     },
 
     async hasClusters(regionId) {
-      const where = { regionId, isolation: 'cluster-per-tenant', homeVersion: { not: null } }
+      const where = { regionId, isolation: 'cluster-per-tenant', ...observedHome }
       return (await database.tenant.count({ where })) > 0
     },
 
