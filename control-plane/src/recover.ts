@@ -13,7 +13,8 @@ import { connected } from './platform/single-connection.ts'
 import type { PostgresUrl } from './platform/superuser-url.ts'
 import { unobservedHome } from './reconcile/index.ts'
 
-const availableMilliseconds = 60_000
+/** On several hosts, the control database is a cluster, which begins when its hosts have started. */
+const availableMilliseconds = 180_000
 const pollMilliseconds = 500
 
 interface RecoverDeps {
