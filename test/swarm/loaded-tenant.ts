@@ -24,22 +24,32 @@ export interface LoadedTenant {
   finish(t: Test): Promise<void>
 }
 
-/**
- * Creates the tenant and starts its clients, which reach the first gateway that accepts their connections.
- * @param waitMs after each row and each request; undefined: 20 and 50
- */
+interface LoadedTenantOptions {
+  /** Milliseconds after each row and each request; undefined: 20 and 50. */
+  waitMs?: number
+  /** Whether the services have the sizes of the plan Free, so that many tenants have room. */
+  isSmall?: boolean
+}
+
+/** Creates the tenant and starts its clients, which reach the first gateway that accepts their connections. */
 export async function startLoadedTenant(
   t: Test,
   platform: Pick<SwarmPlatform, 'call' | 'gatewayPort' | 'lab' | 'postgresPort' | 'until'>,
   name: string,
   isolation: 'schema-per-tenant' | 'cluster-per-tenant',
-  waitMs?: number,
+  { waitMs, isSmall = false }: LoadedTenantOptions = {},
 ): Promise<LoadedTenant> {
-  const created = await platform.call('POST', '/v1/tenants', { name, plan: 'Enterprise', region: 'local', isolation })
+  const plan = isSmall ? 'Free' : 'Enterprise'
+  const created = await platform.call('POST', '/v1/tenants', { name, plan, region: 'local', isolation })
   t.match(created, { status: 201, body: { isolation } })
   const id = String(created.body['tenant_id'])
   const untilReady = () => platform.until(id, ({ status }) => status === 'ready', secondsToReady)
-  await untilReady()
+  const { resources } = await untilReady()
+  if (isSmall) {
+    const change = { plan: 'Enterprise', ...(resources === null ? {} : { resources }) }
+    t.match(await platform.call('PATCH', `/v1/tenants/${id}`, change), { status: 200 })
+    await untilReady()
+  }
   const addresses = platform.lab.hosts.map(({ address }) => address)
   const [sql, http] = await Promise.all([
     openBalancer(t, addresses, platform.postgresPort),

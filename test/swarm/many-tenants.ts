@@ -25,9 +25,10 @@ export async function startManyTenants(
   waitMs: number,
 ): Promise<ManyTenants> {
   const [owning, sharing]: [LoadedTenant[], LoadedTenant[]] = [[], []]
+  const options = { waitMs, isSmall: true }
   for (let number = 1; number <= ofEachKind; number++) {
-    owning.push(await startLoadedTenant(t, platform, `own-${number}`, 'cluster-per-tenant', waitMs))
-    sharing.push(await startLoadedTenant(t, platform, `shared-${number}`, 'schema-per-tenant', waitMs))
+    owning.push(await startLoadedTenant(t, platform, `own-${number}`, 'cluster-per-tenant', options))
+    sharing.push(await startLoadedTenant(t, platform, `shared-${number}`, 'schema-per-tenant', options))
   }
   const all = [...owning, ...sharing]
   const clusters = [...owning.map(({ id }) => id), platform.sharedCluster]
