@@ -319,12 +319,18 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
       return result
     },
 
-    /** Ends a primary that was stopped in order: replicas receive its last commits, and it gives up its lease. */
+    /**
+     * Ends a member that was stopped in order, which reports that in etcd. If it was the primary, replicas receive its last commits, and it
+     * gives up its lease.
+     */
     stopped(container: Container): void {
       const member = memberIn(container)
       const keys = clusters.get(member?.stack ?? '')
-      if (member === undefined || keys === undefined || !primaries.delete(runOf(container))) return
-      if (!reachesEtcd(member, member.stack) || leaderOf(keys) !== member.identity) return
+      if (member === undefined || keys === undefined) return
+      const wasPrimary = primaries.delete(runOf(container))
+      if (!reachesEtcd(member, member.stack)) return
+      note(keys, member, 'stopped')
+      if (!wasPrimary || leaderOf(keys) !== member.identity) return
       for (const replica of confirming(keys, member)) copy(member.volume, replica.volume)
       keys.leader = undefined
     },
