@@ -229,7 +229,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
       pauseIdleTenants({ ...jobDeps, store: { ...running, ...createPauseStore(database, now) } }),
       watchStorage({ ...jobDeps, store: running, measure: metrics.storage }),
       watchHomes({ ...jobDeps, store: reconcileStore }),
-      measureHosts({ ...jobDeps, store: hosts, placements: reconcileStore.placements }),
+      measureHosts({ ...jobDeps, ...moveDeps, store: hosts, placements: reconcileStore.placements }),
       checkDatabaseGrants({ servers: homes, clock, log }),
       ...sessions.jobs,
       watchDisks({ ...jobDeps, store: createDiskWatchStore(database, now) }),

@@ -4,6 +4,7 @@ import { measureHosts } from '#control-plane/hosts/jobs.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import { createPlacementStore } from '#control-plane/placement/store.ts'
 import { allocateServices, type ServiceRun } from '#control-plane/reconcile/converge-services.ts'
+import { hostFailpointNames, noFailpoints, type Failpoint } from '#control-plane/reconcile/failpoints.ts'
 import { createHostChoice } from '#control-plane/reconcile/host-choice.ts'
 import { Observations } from '#control-plane/reconcile/observations.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
@@ -150,8 +151,8 @@ t.test('A full region is reported, and nothing is recorded', async (t) => {
   t.same((await store.snapshot(id))?.placement, {})
 })
 
-t.test('A silent host is lost after its time, unless most hosts are silent, and returns by itself', async (t) => {
-  const silent = new Set<string>()
+/** Starts the job that measures three hosts, which counts one as lost after a minute. Those in `silent` do not respond. */
+function startMeasuring(silent: ReadonlySet<string>, failpoint: Failpoint = noFailpoints) {
   const engine = {
     hostIds: ['a', 'b', 'c'],
     isDown: (id: string) => silent.has(id),
@@ -169,18 +170,31 @@ t.test('A silent host is lost after its time, unless most hosts are silent, and 
     regions,
     clock: plane.clock,
     placements,
+    failpoint,
     log: plane.log,
   })
   const lost = new AbortController()
   const running = job({ epoch, lost: lost.signal })
   /** Lets time pass, in steps between which the job reads and writes. */
-  const pass = async (seconds: number) => {
-    for (let passed = 0; passed < seconds; passed++) {
-      plane.clock.pass(1)
+  const pass = async (seconds: number, step = 1) => {
+    for (let passed = 0; passed < seconds; passed += step) {
+      plane.clock.pass(step)
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
   }
-  const states = async () => [...(await placements.states(regionId))]
+  const stop = () => lost.abort()
+  const end = async () => {
+    stop()
+    await running
+  }
+  return { pass, stop, end }
+}
+
+const states = async () => [...(await placements.states(regionId))]
+
+t.test('A silent host is lost after its time, unless most hosts are silent, and returns by itself', async (t) => {
+  const silent = new Set<string>()
+  const { pass, end } = startMeasuring(silent)
   silent.add('c')
   await pass(30)
   t.same(await states(), [], 'not yet')
@@ -195,9 +209,31 @@ t.test('A silent host is lost after its time, unless most hosts are silent, and 
   await setState('a', 'lost')
   await pass(240)
   t.same(await states(), [['a', 'lost']], "an operator's decision stays")
-  lost.abort()
-  await running
+  await end()
   await setState('a', 'active')
+})
+
+t.test('A control plane that is killed while it records a lost host is followed by one that records it', async (t) => {
+  const recordedAt = { 'lost.before': [], 'lost.recorded': [['c', 'lost']] } as const
+  const silent = new Set(['c'])
+  for (const name of hostFailpointNames) {
+    const passes: string[] = []
+    const dying = startMeasuring(silent, (reached) => {
+      if (reached !== name) return
+      passes.push(reached)
+      dying.stop()
+      throw new Error('killed')
+    })
+    await dying.pass(200, 5)
+    await dying.end()
+    t.same(passes, [name])
+    t.same(await states(), recordedAt[name], name)
+    const next = startMeasuring(silent)
+    await next.pass(200, 5)
+    await next.end()
+    t.same(await states(), [['c', 'lost']], 'the next one records it')
+    await placements.noteLost(regionId, 'c', false, epoch)
+  }
 })
 
 t.test('Tenants that are created at once do not reserve the same memory', async (t) => {

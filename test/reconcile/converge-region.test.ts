@@ -4,6 +4,7 @@ import t from 'tap'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import type { ObservedContainer, ObservedHost } from '#control-plane/engines/container-host.ts'
 import { createRegionConvergence } from '#control-plane/reconcile/converge-region.ts'
+import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
 import type { RegionConfig } from '#control-plane/regions/region-config.ts'
 import { clusterMembers, clusterRouters } from '#control-plane/stacks/cluster-services.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
@@ -58,6 +59,7 @@ function startConvergence(ownCluster: typeof own | null = own) {
     },
     clock,
     edge: () => Promise.resolve(),
+    failpoint: noFailpoints,
     log: { info: () => undefined, warn: () => undefined },
   })
   return { clock, calls, reported, etcd, convergence, signal: new AbortController().signal }

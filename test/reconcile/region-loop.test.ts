@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Engine } from '#control-plane/engines/engine.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { createMetrics } from '#control-plane/metrics.ts'
+import { noFailpoints } from '#control-plane/reconcile/failpoints.ts'
 import { createRegionConditions } from '#control-plane/reconcile/region-conditions.ts'
 import { createRegionLoop } from '#control-plane/reconcile/region-loop.ts'
 import type { ReconcileStore } from '#control-plane/reconcile/reconcile-store.ts'
@@ -50,6 +51,7 @@ function startLoop() {
       region: region as unknown as Region,
       engine: engine as unknown as Engine,
       store: store as ReconcileStore,
+      failpoint: noFailpoints,
       clock,
       epoch: 1n,
       orphanGraceSeconds: 1,

@@ -2,7 +2,13 @@
 // empty machines. No confirmed home is lost, and in the end every tenant is in its desired state. TENANTRY_SIMULATION_SEED=n replays one
 // run with its complete trace.
 import t from 'tap'
-import { clusterFailpointNames, failpointNames, placementFailpointNames } from '#control-plane/reconcile/failpoints.ts'
+import {
+  clusterFailpointNames,
+  failpointNames,
+  placementFailpointNames,
+  regionClusterFailpointNames,
+  regionFailpointNames,
+} from '#control-plane/reconcile/failpoints.ts'
 import { effort } from '#test/support/effort.ts'
 import { checkDefect, checkRepeatable, checkRuns, replayedSeed } from './runs.ts'
 import type { HostDefects } from './several-hosts/defects.ts'
@@ -25,7 +31,13 @@ if (replayedSeed !== undefined) {
         t,
         runs,
         (seed) => simulateSeveralHosts(seed),
-        [...failpointNames, ...placementFailpointNames, ...clusterFailpointNames],
+        [
+          ...failpointNames,
+          ...placementFailpointNames,
+          ...clusterFailpointNames,
+          ...regionFailpointNames,
+          ...regionClusterFailpointNames,
+        ],
         file,
       ),
   )

@@ -6,7 +6,7 @@ import type { Log } from '../platform/log.ts'
 import { repeat } from '../platform/repeat.ts'
 import { EngineError } from '../engines/index.ts'
 import type { PlacementStore } from '../placement/index.ts'
-import type { Region } from '../reconcile/index.ts'
+import type { Failpoint, Region } from '../reconcile/index.ts'
 import type { RegionConfig } from '../regions/index.ts'
 import { measureHost } from './measure-host.ts'
 import type { HostStore } from './store.ts'
@@ -16,6 +16,7 @@ interface MeasureHostsDeps {
   regions: ReadonlyMap<string, Region>
   clock: Clock
   placements: Pick<PlacementStore, 'noteLost'>
+  failpoint: Failpoint
   log: Pick<Log, 'warn'>
 }
 
@@ -30,6 +31,7 @@ export function measureHosts({
   regions,
   clock,
   placements,
+  failpoint,
   log,
 }: MeasureHostsDeps): (leadership: Leadership) => Promise<void> {
   const measure = async (region: Region, hostId: string, epoch: bigint, lost: AbortSignal): Promise<number> => {
@@ -61,8 +63,10 @@ export function measureHosts({
     const ids = engine?.hostIds ?? []
     // A leader that reaches only a minority of the hosts may itself be the one that is cut off.
     const isMajority = ids.filter((id) => engine?.isDown(id) !== true).length * 2 > ids.length
-    if (isMajority && now - since >= lostAfterSeconds(config) * 1_000)
-      await placements.noteLost(config.id, hostId, true, epoch)
+    if (!isMajority || now - since < lostAfterSeconds(config) * 1_000) return
+    await failpoint('lost.before')
+    await placements.noteLost(config.id, hostId, true, epoch)
+    await failpoint('lost.recorded')
   }
   return async ({ epoch, lost }) => {
     silentSince.clear()

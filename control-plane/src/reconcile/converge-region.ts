@@ -13,6 +13,7 @@ import {
   volumeName,
 } from '../stacks/index.ts'
 import { convergeCluster } from './converge-cluster.ts'
+import type { Failpoint } from './failpoints.ts'
 import type { Region } from './region.ts'
 
 interface ConvergeRegionDeps {
@@ -32,6 +33,7 @@ interface ConvergeRegionDeps {
   clock: Clock
   /** Called before and after each change. */
   edge: (side: 'before' | 'after') => Promise<void>
+  failpoint: Failpoint
   log: Pick<Log, 'info' | 'warn'>
 }
 
@@ -56,7 +58,7 @@ const etcdNames: readonly string[] = memberNumbers.map(etcdName)
 const clusterParts: ReadonlySet<string> = new Set([...clusterMembers, ...clusterRouters])
 
 /** Returns the functions that converge and observe a region's own stack. */
-export function createRegionConvergence({ region, engine, clock, edge, log }: ConvergeRegionDeps) {
+export function createRegionConvergence({ region, engine, clock, edge, failpoint, log }: ConvergeRegionDeps) {
   const { ownCluster } = region
   /** An earlier state of the cluster, and when it was read. */
   let earlier: { state: ClusterState; at: number } | undefined
@@ -83,7 +85,9 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
     const to = candidates.find((member) => !isAvoided(member))
     if (primary === undefined || to === undefined || !isAvoided(primary)) return
     await edge('before')
+    await failpoint('region.leave-before')
     await region.switchOver(id, primary, to, signal)
+    await failpoint('region.leave-after')
     await edge('after')
   }
 
@@ -131,7 +135,9 @@ export function createRegionConvergence({ region, engine, clock, edge, log }: Co
     const about = { region: region.config.id, member: name }
     try {
       await edge('before')
+      await failpoint('region.member-before')
       await region.replaceEtcdMember(name, others, signal)
+      await failpoint('region.member-after')
       await edge('after')
       log.info(about, 'A member of etcd whose volume is gone was replaced.')
       return true

@@ -1,7 +1,8 @@
 // The services of a tenant that has its own: allocates their images and subnet, then converges the containers.
-import { EngineError } from '../engines/index.ts'
+import { EngineError, type Step } from '../engines/index.ts'
 import { removeAbandonedCluster } from './abandoned-cluster.ts'
 import { assignHosts, regionFull } from './assign-hosts.ts'
+import type { Edge } from './change-while-valid.ts'
 import { failedBy } from './conditions.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import { beginLostCluster } from './lost-cluster.ts'
@@ -97,9 +98,10 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
     await region.openCluster(snapshot, signal)
   } else await beginLostCluster(snapshot, stack, { region, engine }, signal)
   await failpoint('converge.before')
-  const edge = async (side: 'before' | 'after') => {
+  const edge: Edge = async (side, steps = []) => {
     if (side === 'before') await store.confirmLead(epoch)
     await failpoint(side === 'before' ? 'converge.step-before' : 'converge.step-after')
+    if (steps.some(isRelease)) await failpoint(side === 'before' ? 'release.before' : 'release.after')
   }
   let isConverged = true
   try {
@@ -118,6 +120,11 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   }
   await failpoint('converge.after')
   return isConverged
+}
+
+/** Whether a step removes data from a host on which the service does not run any more. */
+function isRelease(step: Step): boolean {
+  return step.do === 'remove-volume' && step.host !== undefined
 }
 
 /**

@@ -61,8 +61,24 @@ export const repairFailpointNames = [
   'repair.step-after',
   'repair.after',
 ] as const
-/** The failpoints of the choice of hosts, in regions with several hosts. */
-export const placementFailpointNames = ['allocate.chosen', 'allocate.placed'] as const
+/** The failpoints of placements in regions with several hosts: the choice of hosts, and the removal of data from former ones. */
+export const placementFailpointNames = [
+  'allocate.chosen',
+  'allocate.placed',
+  'release.before',
+  'release.after',
+] as const
+/** The failpoints of changes of a region's own services, and of the removal of what remains of deleted tenants. */
+export const regionFailpointNames = ['region.step-before', 'region.step-after', 'sweep.removed'] as const
+/** The failpoints of a region's own clusters: a primary that leaves an avoided host, and a member of etcd that gets a new ID. */
+export const regionClusterFailpointNames = [
+  'region.leave-before',
+  'region.leave-after',
+  'region.member-before',
+  'region.member-after',
+] as const
+/** The failpoints of the record of a lost host, which is a job of the leader. */
+export const hostFailpointNames = ['lost.before', 'lost.recorded'] as const
 /** The failpoints of a move between shared databases, which is a job of the leader. */
 export const moveFailpointNames = [
   'move.before',
@@ -99,6 +115,9 @@ const allFailpointNames = [
   ...jobFailpointNames,
   ...clusterFailpointNames,
   ...placementFailpointNames,
+  ...regionFailpointNames,
+  ...regionClusterFailpointNames,
+  ...hostFailpointNames,
   ...repairFailpointNames,
   ...moveFailpointNames,
   ...reverseFailpointNames,

@@ -6,6 +6,7 @@ import type { HostState } from '../placement/index.ts'
 import { volumeName, type Stack } from '../stacks/index.ts'
 import { createRegionConvergence } from './converge-region.ts'
 import { networkEncryption } from './network-encryption.ts'
+import type { Failpoint } from './failpoints.ts'
 import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
@@ -19,6 +20,7 @@ interface RegionLoopDeps {
   region: Region
   engine: Engine
   store: ReconcileStore
+  failpoint: Failpoint
   clock: Clock
   epoch: bigint
   orphanGraceSeconds: number
@@ -39,14 +41,18 @@ const observeMilliseconds = 30_000
 const reconnectMilliseconds = 1_000
 
 export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
-  const { region, engine, store, clock, epoch, wake, log } = deps
+  const { region, engine, store, failpoint, clock, epoch, wake, log } = deps
   const stopped = () => signal.aborted
   const ownStack = region.stackId
   const convergence = createRegionConvergence({
     region,
     engine,
     clock,
-    edge: async (side) => (side === 'before' ? store.confirmLead(epoch) : undefined),
+    async edge(side) {
+      if (side === 'before') await store.confirmLead(epoch)
+      await failpoint(side === 'before' ? 'region.step-before' : 'region.step-after')
+    },
+    failpoint,
     log,
   })
   const sweeper = new OrphanSweeper({
@@ -55,7 +61,10 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     graceSeconds: deps.orphanGraceSeconds,
     known: async () => new Set([...deps.regionStacks, ...(await store.tenantIds())]),
     deleted: (stacks) => store.deletedTenants(stacks),
-    removed: (stack) => store.freeSubnet(stack, epoch),
+    async removed(stack) {
+      await failpoint('sweep.removed')
+      await store.freeSubnet(stack, epoch)
+    },
     onRemoved: (stack) =>
       log.info({ region: region.config.id, stack }, 'The remaining objects of a deleted tenant were removed.'),
     onError: (error) => log.warn({ region: region.config.id, err: error }, error.message),
