@@ -10,6 +10,7 @@ import type { Test } from 'tap'
 import { clusterState, type ClusterState } from '#control-plane/clusters/cluster-state.ts'
 import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { regionStackId } from '#control-plane/stacks/region-stack.ts'
+import { armedCommand, controlContainer, createArmedControlPlanes } from './armed-control-planes.ts'
 import { until } from './docker.ts'
 import { clusterImages, type ApiResponse } from './docker-platform.ts'
 import { query, startPostgres } from './postgres.ts'
@@ -55,6 +56,11 @@ export interface SwarmPlatform {
   untilHost(host: LabHost, holds: (shown: Record<string, unknown>) => boolean): Promise<void>
   /** Returns the host of the control plane that leads. */
   leader(): Promise<LabHost>
+  /** The hosts with a control plane, and the functions that arm its failpoints. */
+  controlHosts: readonly LabHost[]
+  armed: ReturnType<typeof createArmedControlPlanes>
+  /** Returns the status of the region's condition `Ready`; undefined if no control plane leads. */
+  readiness(): Promise<string | undefined>
   /** Makes the S3 server reachable, or unreachable. */
   connectStorage(isConnected: boolean): void
   /** Kills the control database, which then starts again. */
@@ -100,7 +106,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
       images,
       clusters: clusterImages,
       control_url: `http://control-plane:${controlPort}`,
-      control_containers: controlHosts.map(({ id }) => ({ host: id, container: 'control-plane' })),
+      control_containers: controlHosts.map(({ id }) => ({ host: id, container: controlContainer })),
       gateway: { port: gatewayPort, postgres_port: postgresPort },
       egress: {},
       storage: {
@@ -142,16 +148,17 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   }
   const start = (host: LabHost) =>
     host.docker(
-      ...['run', '--detach', '--name', 'control-plane', '--restart', 'always'],
+      ...['run', '--detach', '--name', controlContainer, '--restart', 'always'],
       ...['--publish', `${host.address}:${controlPort}:${controlPort}`],
       ...['--volume', `${directory}:/etc/tenantry:ro`, '--volume', 'control:/var/lib/tenantry'],
       ...Object.entries(environment).flatMap(([name, value]) => ['--env', `${name}=${value}`]),
       controlImage,
+      ...armedCommand,
     )
   await Promise.all(controlHosts.map(start))
   const logs = async () =>
     (
-      await Promise.all(controlHosts.map((host) => host.docker('logs', '--tail', '60', 'control-plane').catch(String)))
+      await Promise.all(controlHosts.map((host) => host.docker('logs', '--tail', '60', controlContainer).catch(String)))
     ).join('\n--\n')
   const named = async (host: LabHost, tenantId: string, ...command: string[]) =>
     (await host.docker(...command)).split('\n').filter((name) => name.startsWith(`tenantry-${tenantId}-`))
@@ -167,18 +174,16 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
       }),
     )
   const url = (host: LabHost) => `http://${host.address}:${controlPort}`
-  const platformKey = await until(async () => {
-    const areUp = await Promise.all(
-      controlHosts.map((host) =>
-        fetch(`${url(host)}/health`).then(
-          ({ ok }) => ok,
-          () => false,
-        ),
-      ),
+  const isUp = (host: LabHost) =>
+    fetch(`${url(host)}/health`).then(
+      ({ ok }) => ok,
+      () => false,
     )
+  const platformKey = await until(async () => {
+    const areUp = await Promise.all(controlHosts.map(isUp))
     if (areUp.includes(false)) return undefined
     // The control plane that was there first has it.
-    const read = ['exec', 'control-plane', 'cat', '/var/lib/tenantry/platform-key']
+    const read = ['exec', controlContainer, 'cat', '/var/lib/tenantry/platform-key']
     const keys = await Promise.all(controlHosts.map((host) => host.docker(...read).catch(() => undefined)))
     return keys.find((key) => key !== undefined)
   }, 120).catch(async (cause: unknown) => {
@@ -215,6 +220,12 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     const regions = body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined
     return regions?.[0]?.conditions.find(({ type }) => type === 'Ready')?.status
   }
+  const conditions = () => Promise.all(controlHosts.map((host) => conditionOn(host).catch(() => undefined)))
+  const leader = () =>
+    until(async () => {
+      const found = await conditions()
+      return controlHosts[found.findIndex((status) => status !== undefined)]
+    }, 60)
   const [{ name: installation }] = (await query(postgres.url('control'), 'select name from installation')) as [
     { name: string },
   ]
@@ -246,11 +257,10 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     platformKey,
     call,
     logs,
-    leader: () =>
-      until(async () => {
-        const found = await Promise.all(controlHosts.map((host) => conditionOn(host).catch(() => undefined)))
-        return controlHosts[found.findIndex((status) => status !== undefined)]
-      }, 60),
+    leader,
+    controlHosts,
+    armed: createArmedControlPlanes({ directory, hosts: controlHosts, isUp, leader, logs }),
+    readiness: async () => (await conditions()).find((status) => status !== undefined),
     connectStorage: storageLink.connect,
     crashControlDatabase: () => postgres.crash(),
     sharedCluster,
