@@ -18,8 +18,8 @@ import {
   type PlacedService,
 } from './placed-services.ts'
 
-/** Number of kills of each control plane. */
-const wanted = effort({ small: 2, full: 100 })
+/** Number of kills of each control plane. Set `TENANTRY_ROUNDS` for a part of the full run. */
+const wanted = Number(process.env['TENANTRY_ROUNDS'] ?? effort({ small: 2, full: 100 }))
 /** Time for a work, and for what it leaves to be removed. */
 const secondsToEnd = 300
 /** Time in which a failpoint must be passed. */

@@ -10,7 +10,7 @@ import { shown } from './shown.ts'
 /** Tenants of each of the two kinds. */
 const tenantsOfKind = effort({ small: 1, full: 10 })
 /** Milliseconds between two requests of a client. */
-const waitMs = 200
+const waitMs = 500
 
 t.test('A host with many tenants is drained', { timeout: 3_600_000 }, async (t) => {
   const platform = await startSwarmPlatform(t)

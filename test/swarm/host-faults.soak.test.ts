@@ -20,7 +20,7 @@ const tenantsOfKind = effort({ small: 1, full: 10 })
 const rounds = Number(process.env['TENANTRY_ROUNDS'] ?? effort({ small: 1, full: 20 }))
 const chosenFaults = process.env['TENANTRY_FAULTS']?.split(',')
 /** Milliseconds between two requests of a client. */
-const waitMs = 200
+const waitMs = 500
 /** The time for which the fault lasts after the writes continue. */
 const lastingMilliseconds = 5_000
 
@@ -86,7 +86,7 @@ t.test('Tenants continue during every fault', { timeout: 28_000_000 }, async (t)
   )
   const untilWritten = () => {
     const counts = all.map(({ writer }) => writer.count())
-    return Promise.all(all.map(({ writer }, at) => writer.acknowledged((counts[at] ?? 0) + 20, 180)))
+    return Promise.all(all.map(({ writer }, at) => writer.acknowledged((counts[at] ?? 0) + 5, 180)))
   }
   const isChosen = ([name]: [string, Fault]) => chosenFaults?.some((beginning) => name.startsWith(beginning)) !== false
 

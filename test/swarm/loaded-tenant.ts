@@ -24,21 +24,28 @@ export interface LoadedTenant {
   finish(t: Test): Promise<void>
 }
 
-interface LoadedTenantOptions {
-  /** Milliseconds after each row and each request; undefined: 20 and 50. */
-  waitMs?: number
-  /** Whether the services have the sizes of the plan Free, so that many tenants have room. */
-  isSmall?: boolean
+type Platform = Pick<SwarmPlatform, 'call' | 'gatewayPort' | 'lab' | 'postgresPort' | 'until'>
+
+/** A tenant without clients. */
+export interface CreatedTenant {
+  id: string
+  name: string
+  databaseUrl: string
+  secretKey: string
+  untilReady: LoadedTenant['untilReady']
 }
 
-/** Creates the tenant and starts its clients, which reach the first gateway that accepts their connections. */
-export async function startLoadedTenant(
+/**
+ * Creates a tenant, and waits until it is ready.
+ * @param isSmall whether its services have the sizes of the plan Free, so that many tenants have room
+ */
+export async function createTenant(
   t: Test,
-  platform: Pick<SwarmPlatform, 'call' | 'gatewayPort' | 'lab' | 'postgresPort' | 'until'>,
+  platform: Pick<Platform, 'call' | 'until'>,
   name: string,
   isolation: 'schema-per-tenant' | 'cluster-per-tenant',
-  { waitMs, isSmall = false }: LoadedTenantOptions = {},
-): Promise<LoadedTenant> {
+  isSmall = false,
+): Promise<CreatedTenant> {
   const plan = isSmall ? 'Free' : 'Enterprise'
   const created = await platform.call('POST', '/v1/tenants', { name, plan, region: 'local', isolation })
   t.match(created, { status: 201, body: { isolation } })
@@ -50,27 +57,50 @@ export async function startLoadedTenant(
     t.match(await platform.call('PATCH', `/v1/tenants/${id}`, change), { status: 200 })
     await untilReady()
   }
+  const secretKey = String((created.body['keys'] as Record<string, unknown>)['secret_key'])
+  return { id, name, databaseUrl: String(created.body['database_url']), secretKey, untilReady }
+}
+
+/** Creates a tenant and starts its clients. */
+export async function startLoadedTenant(
+  t: Test,
+  platform: Platform,
+  name: string,
+  isolation: 'schema-per-tenant' | 'cluster-per-tenant',
+): Promise<LoadedTenant> {
+  return startClients(t, platform, await createTenant(t, platform, name, isolation))
+}
+
+/**
+ * Starts the clients of a tenant, which reach the first gateway that accepts their connections.
+ * @param waitMs milliseconds after each row and each request; undefined: 20 and 50
+ */
+export async function startClients(
+  t: Test,
+  platform: Platform,
+  { id, name, databaseUrl, secretKey, untilReady }: CreatedTenant,
+  waitMs?: number,
+): Promise<LoadedTenant> {
   const addresses = platform.lab.hosts.map(({ address }) => address)
   const [sql, http] = await Promise.all([
     openBalancer(t, addresses, platform.postgresPort),
     openBalancer(t, addresses, platform.gatewayPort),
   ])
-  const url = new URL(String(created.body['database_url']))
+  const url = new URL(databaseUrl)
   url.host = `127.0.0.1:${sql}`
-  const key = String((created.body['keys'] as Record<string, unknown>)['secret_key'])
   const writer = startWriter(url.href, waitMs)
   t.teardown(() => writer.stop())
   const send = (method: string, path: string, body?: string) =>
     fetch(`http://127.0.0.1:${http}/t/${name}${path}`, {
       method,
       headers: {
-        authorization: `Bearer ${key}`,
+        authorization: `Bearer ${secretKey}`,
         'content-type': path.endsWith('bucket') ? 'application/json' : 'text/plain',
       },
       ...(body === undefined ? {} : { body }),
     })
   const client = await startHttpClient(t, send, waitMs)
-  await writer.acknowledged(20)
+  await writer.acknowledged(5)
   return {
     id,
     writer,

@@ -1,7 +1,7 @@
 // Tenants of both kinds that serve on several hosts, with clients: those with clusters of their own, and those that share the region's.
 import type { Test } from 'tap'
 import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
-import { startLoadedTenant, type LoadedTenant } from './loaded-tenant.ts'
+import { createTenant, startClients, type CreatedTenant, type LoadedTenant } from './loaded-tenant.ts'
 
 export interface ManyTenants {
   owning: LoadedTenant[]
@@ -24,12 +24,14 @@ export async function startManyTenants(
   ofEachKind: number,
   waitMs: number,
 ): Promise<ManyTenants> {
-  const [owning, sharing]: [LoadedTenant[], LoadedTenant[]] = [[], []]
-  const options = { waitMs, isSmall: true }
+  const created: Record<'owning' | 'sharing', CreatedTenant[]> = { owning: [], sharing: [] }
   for (let number = 1; number <= ofEachKind; number++) {
-    owning.push(await startLoadedTenant(t, platform, `own-${number}`, 'cluster-per-tenant', options))
-    sharing.push(await startLoadedTenant(t, platform, `shared-${number}`, 'schema-per-tenant', options))
+    created.owning.push(await createTenant(t, platform, `own-${number}`, 'cluster-per-tenant', true))
+    created.sharing.push(await createTenant(t, platform, `shared-${number}`, 'schema-per-tenant', true))
   }
+  const load = (tenants: readonly CreatedTenant[]) =>
+    Promise.all(tenants.map((tenant) => startClients(t, platform, tenant, waitMs)))
+  const [owning, sharing] = [await load(created.owning), await load(created.sharing)]
   const all = [...owning, ...sharing]
   const clusters = [...owning.map(({ id }) => id), platform.sharedCluster]
   const { hosts } = platform.lab

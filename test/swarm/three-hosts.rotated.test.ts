@@ -44,7 +44,7 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   const beginning = performance.now()
   const tenant = await startLoadedTenant(t, platform, 'ada', 'cluster-per-tenant')
   const { id, writer, untilReady, finish } = tenant
-  t.comment(`ready, with 20 rows, after ${seconds(beginning)} s`)
+  t.comment(`ready, with rows, after ${seconds(beginning)} s`)
   const sharing = await startLoadedTenant(t, platform, 'bob', 'schema-per-tenant')
   const ready = await untilReady()
   t.match(
