@@ -193,6 +193,41 @@ t.test('a host that ceases to respond does not prevent the removal of what is el
   await t.rejects(removal(noManager), { code: 'ENGINE_UNREACHABLE' }, 'a network that remains is another failure')
 })
 
+t.test('services are removed from the hosts that respond, and the others are named', async (t) => {
+  const labels = { installation, stack }
+  const calls: string[] = []
+  const on = (id: string): Partial<ContainerHost> => {
+    const call = async (name: string, ...rest: unknown[]) => {
+      if (id === 'failing') throw new EngineError('HOST_UNREACHABLE', 'The host "failing" does not respond.')
+      calls.push([id, name, ...rest.filter((part) => typeof part === 'string')].join(' '))
+    }
+    return { removeContainer: call, removeVolume: call, disconnect: call }
+  }
+  const hosts: Partial<Hosts> = {
+    ids: ['one', 'failing', 'silent'],
+    at: (id) => on(id ?? '') as ContainerHost,
+    observe: () =>
+      Promise.resolve({
+        containers: ['one', 'failing'].map((host) => ({ ...container(ours, 1), host })),
+        networks: [
+          {
+            ...{ id: 'n', name: 'net', labels, subnet: '10.0.0.0/26', internal: true },
+            members: ['one/etcd', 'failing/etcd', 'one/gateway'],
+          },
+        ],
+        volumes: ['one', 'failing'].map((host) => ({ name: `tenantry-${stack}-data`, labels, host })),
+        unlabelledVolumes: [],
+        unreachableHosts: ['silent'],
+      }),
+  }
+  const sleep = () => Promise.resolve()
+  const engine = createContainerEngine({ name: 'swarm', installation, hosts: hosts as Hosts, sleep })
+  const attachedContainers = ['one', 'failing', 'silent'].map((host) => ({ container: 'etcd', host }))
+  const parts = { services: ['postgres'], volumes: ['data'], attachedContainers }
+  t.same(await engine.removeServices(stack, parts, signal), ['failing', 'silent'])
+  t.same(calls, [`one ${ours}`, 'one net etcd', `one tenantry-${stack}-data`])
+})
+
 t.test('the engine removes services with what only they use, and nothing else of their stack', async (t) => {
   const calls: string[] = []
   const call = (what: string) => (name: string) => {
@@ -235,7 +270,7 @@ t.test('the engine removes services with what only they use, and nothing else of
     volumes: ['data', 'other'],
     attachedContainers: [{ container: 'etcd-1' }, { container: 'etcd-2' }],
   }
-  await engine.removeServices(stack, parts, signal)
+  t.same(await engine.removeServices(stack, parts, signal), [])
   t.same(calls, [
     `remove ${ours}`,
     `remove ${newer}`,

@@ -52,6 +52,7 @@ async function removed(
     removeServices: async (id, isolation, _signal, edge) => {
       await edge?.()
       calls.push(`${id} ${isolation}`)
+      return []
     },
   }
   const clock = { now: () => new Date(now), sleep: async (milliseconds: number) => void (now += milliseconds) }

@@ -5,7 +5,14 @@ import { issuePeerCertificate, newAuthority } from '#control-plane/certificates/
 import { clusterMembers } from '#control-plane/stacks/cluster-services.ts'
 import { etcdHosts, type EtcdCredentials } from '#control-plane/stacks/etcd-services.ts'
 import { etcdContainersOf, regionStack, type RegionStackInput } from '#control-plane/stacks/region-stack.ts'
-import { databaseVolumes, runtimeAliases, stackFor, type StackInput } from '#control-plane/stacks/stack-for.ts'
+import { ofModel } from '#control-plane/stacks/of-model.ts'
+import {
+  databaseVolumes,
+  runtimeAliases,
+  stackFor,
+  type StackInput,
+  volumesOfModel,
+} from '#control-plane/stacks/stack-for.ts'
 import { specHash, type Service, type Stack } from '#control-plane/stacks/stack.ts'
 import { parseRange } from '#control-plane/stacks/subnets.ts'
 import { withServices } from '#control-plane/stacks/with-services.ts'
@@ -166,6 +173,13 @@ t.test('A single Postgres and a cluster of one tenant can run side by side', asy
   }
   t.same(databaseVolumes('database-per-tenant'), ['data'])
   t.same(databaseVolumes('cluster-per-tenant'), ['data-1', 'data-2', 'data-3'])
+  t.same(volumesOfModel('database-per-tenant', false), ['data'], 'the files are those of the cluster, too')
+  t.same(volumesOfModel('database-per-tenant', true), ['data', 'files'])
+  t.same(volumesOfModel('cluster-per-tenant', true), ['data-1', 'data-2', 'data-3', 'runtime-1', 'runtime-2'])
+  const placement = { postgres: 'a', runtime: 'a', 'postgres-1': 'b', 'router-2': 'c' }
+  t.same(ofModel(placement, 'database-per-tenant'), { postgres: 'a', runtime: 'a' })
+  t.same(ofModel(placement, 'cluster-per-tenant'), { 'postgres-1': 'b', 'router-2': 'c' })
+  t.same(ofModel(placement, 'schema-per-tenant'), {})
 })
 
 t.test('Patroni acknowledges no commit that one member alone has, and its times keep its own rules', async (t) => {

@@ -8,20 +8,14 @@ import {
   secretsVolumeName,
   volumeName,
 } from '../stacks/index.ts'
-import type {
-  ContainerHost,
-  ContainerSpec,
-  Labels,
-  ObservedContainer,
-  ObservedHost,
-  Ownership,
-} from './container-host.ts'
+import type { ContainerHost, ContainerSpec, ObservedContainer, ObservedHost, Ownership } from './container-host.ts'
 import { guardedVolumes, planSteps, type Step } from './convergence-plan.ts'
 import type { Engine, EngineName } from './engine.ts'
-import { EngineError, isSilentHost } from './engine-error.ts'
+import { EngineError } from './engine-error.ts'
 import type { Hosts } from './hosts.ts'
-import { memberName } from './member-name.ts'
 import { planRepair } from './repair-plan.ts'
+import { createRemoval } from './removal.ts'
+import { settleAll } from './settle-all.ts'
 
 interface ContainerEngineOptions {
   name: EngineName
@@ -234,54 +228,7 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
     repair: (stack, targets, signal, edge = () => undefined) =>
       applyPlan(stack, (observed) => planRepair(stack, observed, targets), edge, signal),
 
-    async remove(stackId, signal, edge = () => undefined) {
-      const observed = await hosts.observe(owner(stackId), signal)
-      const { containers, networks, volumes, unlabelledVolumes, unreachableHosts = [] } = observed
-      const silent = new Set(unreachableHosts)
-      /** Removes objects from their hosts. What is on a host that does not respond any more stays there. */
-      const removeEach = (objects: readonly OnHost[], remove: (host: ContainerHost, name: string) => Promise<void>) =>
-        settleAll(
-          objects
-            .filter(({ host = '' }) => !silent.has(host))
-            .map(({ name, host }) => remove(hosts.at(host), name).catch(unlessSilent(host, silent))),
-        )
-      await removeEach(containers, (host, container) => host.removeContainer(container, owner(stackId), signal))
-      await edge('after')
-      await removeEach(volumes, (host, volume) => host.removeVolume(volume, owner(stackId), signal))
-      await settleAll(
-        unlabelledVolumes.map((volume) => hosts.removeUnlabelledVolume(volume, signal).catch(unlessForeign)),
-      )
-      await edge('after')
-      // A network may be in use by a container on a host that does not respond.
-      const unlessInUse = (error: unknown) => {
-        if (silent.size === 0 || !(error instanceof EngineError) || error.code !== 'ENGINE_FAILED') throw error
-      }
-      await settleAll(networks.map(({ name }) => hosts.removeNetwork(name, owner(stackId), signal).catch(unlessInUse)))
-      await edge('after')
-      const [unreachable] = silent
-      if (unreachable !== undefined)
-        throw new EngineError('HOST_UNREACHABLE', `The host "${unreachable}" may still have objects of the stack.`)
-    },
-
-    async removeServices(stackId, { services, volumes, attachedContainers }, signal, edge = () => Promise.resolve()) {
-      const observed = await hosts.observe(owner(stackId), signal)
-      const isOf = ({ labels }: { labels: Labels }) => services.includes(labels.service ?? '')
-      const containers = observed.containers.filter(isOf)
-      await edge()
-      await settleAll(containers.map(({ name, host }) => hosts.at(host).removeContainer(name, owner(stackId), signal)))
-      const detached = observed.networks.flatMap(({ name, members }) =>
-        attachedContainers
-          .filter((attached) => members.includes(memberName(attached)))
-          .map(({ container, host }) => ({ network: name, container, host })),
-      )
-      await settleAll(
-        detached.map(({ network, container, host }) => hosts.at(host).disconnect(network, container, signal)),
-      )
-      const names = volumes.map((volume) => volumeName(stackId, volume))
-      const removed = observed.volumes.filter((volume) => isOf(volume) || names.includes(volume.name))
-      await edge()
-      await settleAll(removed.map(({ name, host }) => hosts.at(host).removeVolume(name, owner(stackId), signal)))
-    },
+    ...createRemoval(hosts, owner),
 
     async exec(stackId, service, command, options) {
       const { host, container } = await runningContainer(stackId, service, options.signal)
@@ -367,32 +314,6 @@ function containerSpec(installation: string, stack: Stack, service: Service): Co
   }
 }
 
-/**
- * Waits until all steps of a round have ended, then throws the first failure. Steps of one round do not depend on each
- * other.
- */
-async function settleAll(work: readonly Promise<void>[]): Promise<void> {
-  const results = await Promise.allSettled(work)
-  const failed = results.find((result) => result.status === 'rejected')
-  if (failed !== undefined) throw failed.reason
-}
-
 function unlessAbsent(error: unknown): void {
   if (!(error instanceof EngineError) || error.code !== 'NOT_FOUND') throw error
-}
-
-/** An object on its host; without one on an engine with a single host. */
-type OnHost = Pick<ObservedContainer, 'name' | 'host'>
-
-/** Notes that a host does not respond. Other errors are thrown. */
-function unlessSilent(host: string | undefined, silent: Set<string>): (error: unknown) => void {
-  return (error) => {
-    if (host === undefined || !isSilentHost(error)) throw error
-    silent.add(host)
-  }
-}
-
-/** Ignores a foreign volume: it holds another owner's data and stays, while Tenantry's own objects are removed. */
-function unlessForeign(error: unknown): void {
-  if (!(error instanceof EngineError) || error.code !== 'FOREIGN_OBJECT') throw error
 }

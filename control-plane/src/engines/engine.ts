@@ -72,9 +72,16 @@ export interface Engine {
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
   /**
    * Removes services of a stack with volumes that only they use, and detaches containers of other stacks from its networks. An absent
-   * object is not an error. @param edge called before the containers and before the volumes are removed
+   * object is not an error.
+   * @param edge called before the containers and before the volumes are removed
+   * @returns the hosts that did not respond, on which some may remain
    */
-  removeServices(stackId: string, parts: RemovedParts, signal: AbortSignal, edge?: () => Promise<void>): Promise<void>
+  removeServices(
+    stackId: string,
+    parts: RemovedParts,
+    signal: AbortSignal,
+    edge?: () => Promise<void>,
+  ): Promise<readonly string[]>
   /** Runs a program in the running container of a service. @throws EngineError NOT_FOUND if there is none */
   exec(stackId: string, service: string, command: readonly string[], options: ExecOptions): Promise<ExecResult>
   /**

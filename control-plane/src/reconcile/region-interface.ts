@@ -71,15 +71,17 @@ export interface Region {
    */
   primaryService(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<string>
   /**
-   * Removes the services of one model, with the database in them. The files of the tenant stay.
+   * Removes the services of one model, with the database in them. The files of the tenant stay, except those on a volume that no services
+   * of another model use: in a region on several hosts, those of a single database.
    * @param edge called before the containers and before the volumes are removed
+   * @returns the hosts that did not respond, on which some may remain
    */
   removeServices(
     tenantId: string,
     isolation: OwnIsolation,
     signal: AbortSignal,
     edge?: () => Promise<void>,
-  ): Promise<void>
+  ): Promise<readonly string[]>
   /** Returns SQL that creates the roles with which the members of a tenant's cluster copy from each other. */
   memberRoles(tenantId: string): string
   /**

@@ -19,13 +19,13 @@ import {
   hostsOf,
   regionStackId,
   type RegionStackInput,
-  databaseVolumes,
   type Isolation,
   serviceNames,
   memberPasswords,
   patroniPassword,
   subnetCount,
   subnetNumber,
+  volumesOfModel,
 } from '../stacks/index.ts'
 import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
 import { reasonInLog } from './reason-in-log.ts'
@@ -269,11 +269,12 @@ export function createRegion({
       const isCluster = hasCluster({ isolation })
       const parts = {
         services: serviceNames(isolation),
-        volumes: databaseVolumes(isolation),
+        volumes: volumesOfModel(isolation, spansHosts),
         attachedContainers: isCluster ? etcdContainersOf(stacks.own(await regionInput(inUse, signal))) : [],
       }
-      await requireEngine().removeServices(tenantId, parts, signal, edge)
+      const silent = await requireEngine().removeServices(tenantId, parts, signal, edge)
       if (isCluster) await access().remove(tenantId, signalFor(execMilliseconds, signal))
+      return silent
     },
 
     clusterOrigin: (cluster, signal) => access().origin(cluster, signalFor(execMilliseconds, signal)),

@@ -53,6 +53,7 @@ export {
 export { hostOnRegionNetwork } from './region-layout.ts'
 export { onHost } from './on-host.ts'
 export { placed, type Placement } from './placed.ts'
+export { ofModel } from './of-model.ts'
 export { isScratchId, scratchId } from './scratch-ids.ts'
 export { SecretText } from './secret-text.ts'
 export { sharedServerSettings } from './shared-server-settings.ts'
@@ -65,6 +66,7 @@ export {
   serviceVolumes,
   type StackEnvironment,
   stackFor,
+  volumesOfModel,
 } from './stack-for.ts'
 export type {
   AttachedContainer,

@@ -122,10 +122,19 @@ export function serviceVolumes(isolation: Isolation): Record<string, string | un
   return Object.fromEntries(serviceNames(isolation).map((service) => [service, volumeOf(service)]))
 }
 
-/** Returns the volumes that only services of this model use: all but that of the files. */
+/** Returns the volumes of the databases, which only services of this model use. */
 export function databaseVolumes(isolation: OwnIsolation): string[] {
   const volumes = serviceVolumes(isolation)
   return componentServices(isolation).postgres.flatMap((service) => volumes[service] ?? [])
+}
+
+/**
+ * Returns the volumes that only services of this model use.
+ * @param spansHosts whether the region has several hosts, so that these are all of them: each runtime of a cluster has a volume of its own
+ */
+export function volumesOfModel(isolation: OwnIsolation, spansHosts: boolean): string[] {
+  const ofRuntimes = isolation === 'cluster-per-tenant' ? clusterRuntimes : ['files']
+  return [...databaseVolumes(isolation), ...(spansHosts ? ofRuntimes : [])]
 }
 
 /** Returns the names of a tenant's own runtimes on its network. @param host as for `componentAlias` */

@@ -87,16 +87,17 @@ export class FakeEngine implements Engine {
     this.stacks.delete(stackId)
   }
 
-  async removeServices(stackId: string, { services, volumes }: RemovedParts): Promise<void> {
+  async removeServices(stackId: string, { services, volumes }: RemovedParts): Promise<readonly string[]> {
     this.#check()
     const host = this.stacks.get(stackId)
-    if (host === undefined) return
+    if (host === undefined) return []
     const names = volumes.map((volume) => volumeName(stackId, volume))
     this.stacks.set(stackId, {
       ...host,
       containers: host.containers.filter(({ labels }) => !services.includes(labels.service ?? '')),
       volumes: host.volumes.filter(({ name }) => !names.includes(name)),
     })
+    return []
   }
 
   /** Runs the commands of `exec`. */
