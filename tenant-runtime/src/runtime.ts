@@ -119,6 +119,7 @@ export async function openRuntime(config: Config, deps: RuntimeDeps): Promise<Ru
       controlUrl: config.controlUrl,
       internalToken: config.internalToken,
       region: config.region,
+      siblings: config.siblings,
       data: config.data,
       share: config.share,
       connections,

@@ -16,12 +16,12 @@ function asInstallation({ gateway }: Setting, path: string, method = 'GET') {
   return send(gateway.internalPort, { path, method, headers: { 'x-tenantry-internal': token } })
 }
 
-async function openWatch(t: Test, { gateway }: Setting, withToken: string): Promise<IncomingMessage> {
+async function openWatch(t: Test, { gateway }: Setting, withToken: string, path = watchPath): Promise<IncomingMessage> {
   const request = httpRequest({
     agent: false,
     host: '127.0.0.1',
     port: gateway.internalPort,
-    path: watchPath,
+    path,
     headers: { 'x-tenantry-internal': withToken },
   })
     .on('error', () => undefined)
@@ -60,6 +60,9 @@ t.test("A tenant's runtime watches its manifest through the gateway with its own
   served[2]?.destroy()
   await until(() => third.destroyed)
   t.notOk(third.complete, 'a stream that was cut off is not complete')
+  const last = await openWatch(t, setting, own, `${watchPath}?siblings=1`)
+  t.equal(last.statusCode, 200)
+  t.same(setting.front.watchPaths, [watchPath, watchPath, watchPath, `${watchPath}?siblings=1`])
 })
 
 t.test("A tenant's runtime reads only the usage of its own tenant through the gateway", async (t) => {
@@ -170,6 +173,8 @@ t.test("A tenant's token opens only its watch, and no other token opens the watc
     '/internal/v1/usage',
     `${watchPath}/`,
     `${watchPath}?x`,
+    `${watchPath}?siblings=1&region=local`,
+    `${watchPath}?siblings=-1`,
     '/',
   ]
   for (const path of paths) {

@@ -129,8 +129,9 @@ export class WatchSource<Route extends Entry = Entry, Manifest extends Entry = E
       response.writeHead(403).end()
       return
     }
+    const [path] = request.url?.split('?') ?? []
     if (request.url === internalPaths.watchRoutes) this.routes.serve(response)
-    else if (request.url === internalPaths.watchManifests) this.manifests.serve(response)
+    else if (path === internalPaths.watchManifests) this.manifests.serve(response)
     else if (request.url === internalPaths.watchBlockedAddresses && this.knowsBlocked) this.blocked.serve(response)
     else if (request.url === internalPaths.usage && request.method === 'POST') await this.#usage(request, response)
     else if (request.url === internalPaths.leases && request.method === 'POST') await this.#lease(request, response)

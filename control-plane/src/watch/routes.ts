@@ -6,12 +6,12 @@ import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'
 import type { Watcher } from './watch-hub.ts'
-import type { WatchKind, Watches } from './watches.ts'
+import { ownKindOf, type WatchKind, type Watches } from './watches.ts'
 
 /** Maximum number of unread bytes of a watch. A slower watcher is disconnected; it reconnects and reads the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
-type WatchRequest = FastifyRequest<{ Querystring: { region?: string } }>
+type WatchRequest = FastifyRequest<{ Querystring: { region?: string; siblings?: string } }>
 
 interface InternalRoutesDeps extends WriteDeps {
   watches: Pick<Watches, 'tenants' | 'addresses' | 'regions'>
@@ -32,25 +32,21 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
         throw new ControlError('UNKNOWN_REGION', `Unknown region ${JSON.stringify(region.slice(0, 100))}.`)
     }
     const watch =
-      (join: (watcher: Watcher, ofTenant: string | undefined, region: string | undefined) => Promise<() => unknown>) =>
-      async ({ ofTenant, query }: WatchRequest, reply: FastifyReply) => {
-        rejectUnknown(query.region)
+      (join: (watcher: Watcher, request: Pick<WatchRequest, 'ofTenant' | 'query'>) => Promise<() => unknown>) =>
+      async (request: WatchRequest, reply: FastifyReply) => {
+        rejectUnknown(request.query.region)
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
         // The whole set, which comes first, may exceed the limit.
         let allowed: number | undefined
-        const leave = await join(
-          (text) => {
-            allowed ??= maxUnreadBytes + Buffer.byteLength(text)
-            raw.write(text)
-            if (raw.writableLength <= allowed) return true
-            raw.destroy()
-            return false
-          },
-          ofTenant,
-          query.region,
-        ).catch(() => undefined)
+        const leave = await join((text) => {
+          allowed ??= maxUnreadBytes + Buffer.byteLength(text)
+          raw.write(text)
+          if (raw.writableLength <= allowed) return true
+          raw.destroy()
+          return false
+        }, request).catch(() => undefined)
         if (leave === undefined) {
           raw.destroy()
           return
@@ -71,7 +67,7 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
     app.get(
       internalPaths.watchManifests,
       { config: { scopes: 'internal or tenant' }, schema: { hide: true } },
-      watch((watcher, ofTenant, region) => watches.tenants.watch(kindOfManifests(ofTenant, region), watcher, ofTenant)),
+      watch((watcher, request) => watches.tenants.watch(kindOfManifests(request), watcher, request.ofTenant)),
     )
     app.post(
       internalPaths.usage,
@@ -94,7 +90,8 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
   }
 }
 
-function kindOfManifests(ofTenant: string | undefined, region: string | undefined): WatchKind {
-  if (ofTenant !== undefined) return 'own manifest'
+function kindOfManifests({ ofTenant, query }: Pick<WatchRequest, 'ofTenant' | 'query'>): WatchKind {
+  const { region, siblings } = query
+  if (ofTenant !== undefined) return ownKindOf(siblings === undefined ? undefined : Number(siblings))
   return region === undefined ? 'manifest' : `manifest of ${region}`
 }

@@ -84,6 +84,7 @@ export function createPublishedSource(
       region: region.id,
       route,
       manifest: isServed ? manifest(row, region, postgres) : undefined,
+      ...(dedicated && spansHosts(region) ? { siblings: own.runtimes.length - 1 } : {}),
     }
   }
 
@@ -217,8 +218,12 @@ function ownAddresses(
 const memberAddresses = clusterMembers.map((name) => `${name}:${ports.postgres}`)
 
 /** Whether a tenant's Postgres is a cluster: one of its own, or the one that tenants of a region on several hosts share. */
-function isInCluster(isolation: string, { docker }: RegionConfig): boolean {
+function isInCluster(isolation: string, region: RegionConfig): boolean {
   if (isolation !== 'schema-per-tenant') return isolation === 'cluster-per-tenant'
+  return spansHosts(region)
+}
+
+function spansHosts({ docker }: Pick<RegionConfig, 'docker'>): boolean {
   return docker !== undefined && hostsOf(docker).length > 0
 }
 

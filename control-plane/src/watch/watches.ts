@@ -11,6 +11,11 @@ export interface Published {
   route: Route
   /** Manifest of the home; undefined until the home exists. */
   manifest: TenantManifest | undefined
+  /**
+   * Number of the siblings of a runtime that receives the manifest, in a region on several hosts. While a tenant moves between a single
+   * database and a cluster, the runtimes of both run there, with different files. Absent: all own runtimes receive it.
+   */
+  siblings?: number
 }
 
 /** Reads the published entries of tenants. */
@@ -19,14 +24,35 @@ export type PublishedSource = EntrySource<Published>
 /** The senders of all watches. */
 export type Watches = ReturnType<typeof createWatches>
 
+/**
+ * Kinds of a tenant's own runtimes: that of a single database, those of a cluster, and runtimes of an earlier version, which do not report
+ * what they are.
+ */
+const ownKinds = ['own manifest of one runtime', 'own manifest of several runtimes', 'own manifest'] as const
+type OwnKind = (typeof ownKinds)[number]
+
 /** Kinds of watchers: gateways, shared runtimes of all regions or of one, and tenants' own runtimes. */
-export type WatchKind = 'route' | 'manifest' | `manifest of ${string}` | 'own manifest'
+export type WatchKind = 'route' | 'manifest' | `manifest of ${string}` | OwnKind
+
+/**
+ * Returns the kind of a runtime of a tenant's own.
+ * @param siblings number of other runtimes with which it serves the tenant; undefined if it does not report it
+ */
+export function ownKindOf(siblings: number | undefined): OwnKind {
+  if (siblings === undefined) return 'own manifest'
+  return siblings > 0 ? 'own manifest of several runtimes' : 'own manifest of one runtime'
+}
 
 /** Returns the part of an entry. A runtime receives only tenants that it serves. */
-function partOf({ route, manifest, region }: Published, kind: WatchKind): object | undefined {
+function partOf({ route, manifest, region, siblings }: Published, kind: WatchKind): object | undefined {
   if (kind === 'route') return route
-  if (route.dedicated !== (kind === 'own manifest')) return undefined
-  return route.dedicated || kind === 'manifest' || kind === `manifest of ${region}` ? manifest : undefined
+  const own = ownKinds.find((one) => one === kind)
+  if (route.dedicated !== (own !== undefined)) return undefined
+  const isReceived =
+    own === undefined
+      ? kind === 'manifest' || kind === `manifest of ${region}`
+      : siblings === undefined || own === 'own manifest' || own === ownKindOf(siblings)
+  return isReceived ? manifest : undefined
 }
 
 /** Creates the senders of all watches. @param regions IDs of all regions */
@@ -39,7 +65,7 @@ export function createWatches(
   const hubs = {
     tenants: new WatchHub<Published, WatchKind>({
       source: tenants,
-      kinds: ['route', 'manifest', ...regions.map((id) => `manifest of ${id}` as const), 'own manifest'],
+      kinds: ['route', 'manifest', ...regions.map((id) => `manifest of ${id}` as const), ...ownKinds],
       idOf: ({ tenantId }) => tenantId,
       partOf,
       key: 'tenant_id',

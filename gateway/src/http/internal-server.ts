@@ -60,9 +60,10 @@ export function createInternalServer(options: InternalServerOptions): Server {
     else if (isInternalToken(internalToken, token)) serveInstallation(request, response, options)
     else {
       const tenantId = tenantOfToken(internalToken, token)
-      const isWatch = request.url === internalPaths.watchManifests && request.method === 'GET'
+      const watch = request.method === 'GET' ? ownWatchPath.exec(request.url ?? '')?.[0] : undefined
       const requestedTenantId = request.method === 'GET' ? ownUsagePath.exec(request.url ?? '')?.[1] : undefined
-      if (tenantId !== undefined && isWatch) void options.relay.watchManifest(tenantId, token, response)
+      if (tenantId !== undefined && watch !== undefined)
+        void options.relay.watchManifest(tenantId, token, watch, response)
       else if (tenantId !== undefined && requestedTenantId === tenantId)
         void options.relay.requestOwnUsage(token, request.url ?? '', request.headers.accept, response)
       else rejectInternal(response, rejections.internalTokenWrong)
@@ -96,6 +97,8 @@ function serveInstallation(request: IncomingMessage, response: ServerResponse, o
  * `tenantRecords`, `tenantStorageState`, `tenantData`.
  */
 const runtimePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/(health|usage|books|storage|data)(?:\?hours=\d{1,3})?$/
+/** Matches the path of the watch of a tenant's own runtime, which reports how many others serve the tenant with it. */
+const ownWatchPath = /^\/internal\/v1\/watch\/manifests(?:\?siblings=\d{1,4})?$/
 /** Matches the path on which a tenant's own runtime requests its tenant's usage. */
 const ownUsagePath = /^\/internal\/v1\/tenants\/(t_[0-9a-f]{20})\/own-usage(?:\?[\w=&%-]{0,500})?$/
 const metricsPath = '/metrics'

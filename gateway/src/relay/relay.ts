@@ -31,8 +31,11 @@ export class Relay {
     this.#agent = new Agent({ connect: connector(options.limits.connectTimeout), keepAliveTimeout: 4_000 })
   }
 
-  /** Relays a tenant's runtime's watch of its manifest to the control plane, until either side ends it. */
-  async watchManifest(tenantId: string, token: string, response: ServerResponse): Promise<void> {
+  /**
+   * Relays a tenant's runtime's watch of its manifest to the control plane, until either side ends it.
+   * @param path the path of the watch, with its parameters
+   */
+  async watchManifest(tenantId: string, token: string, path: string, response: ServerResponse): Promise<void> {
     const { controlUrl, limits } = this.#options
     const open = this.#watches.get(tenantId) ?? 0
     if (open >= limits.watchesPerTenant) {
@@ -43,7 +46,7 @@ export class Relay {
     await passThrough(
       {
         method: 'GET',
-        urls: [`${controlUrl}${internalPaths.watchManifests}`],
+        urls: [`${controlUrl}${path}`],
         token,
         headTimeout: limits.relayTimeout,
         idleTimeout: watchPingSeconds * 3_000,

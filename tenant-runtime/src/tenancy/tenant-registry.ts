@@ -18,6 +18,8 @@ interface TenantRegistryOptions {
   internalToken: InternalToken
   /** ID of the region whose tenants it serves; undefined if it receives those of all regions. */
   region: string | undefined
+  /** Number of the other runtimes with which it serves its tenants; absent: it is not reported. */
+  siblings?: number
   /** The directory with copies of the manifests, so that the runtime can start without a control plane. */
   data: string
   /** The tenants that this runtime serves. */
@@ -41,11 +43,11 @@ export class TenantRegistry {
   readonly #logins = new Map<string, HomeLogins>()
 
   constructor(options: TenantRegistryOptions) {
-    const { controlUrl, internalToken, region, data, share, fetch, onChange, onError } = options
+    const { controlUrl, internalToken, region, siblings, data, share, fetch, onChange, onError } = options
     this.#connections = options.connections
     this.#replicas = options.replicas
     this.#table = new WatchedTable({
-      url: watchUrl(controlUrl, region),
+      url: watchUrl(controlUrl, region, siblings),
       internalToken,
       schema: TenantManifest,
       key: 'tenant_id',
@@ -140,8 +142,10 @@ function loginsOf({ tenant_id: tenantId, home }: TenantManifest): HomeLogins {
   }
 }
 
-function watchUrl(controlUrl: string, region: string | undefined): string {
+/** Returns the URL of the watch. A runtime of a tenant's own receives its tenant only if the tenant has that number of them. */
+function watchUrl(controlUrl: string, region: string | undefined, siblings: number | undefined): string {
   const url = new URL(internalPaths.watchManifests, controlUrl)
+  if (siblings !== undefined) url.searchParams.set('siblings', String(siblings))
   if (region !== undefined) url.searchParams.set('region', region)
   return url.href
 }

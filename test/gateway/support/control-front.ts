@@ -12,8 +12,9 @@ export interface ControlFront {
   /** Tenants in the order of their wake requests, and the status of each response; `hang` sends none. */
   wakes: string[]
   wakeResponse: (tenantId: string) => number | 'hang'
-  /** Tokens of manifest watches, and the response to such a watch. */
+  /** Tokens and paths of manifest watches, and the response to such a watch. */
   watchTokens: unknown[]
+  watchPaths: string[]
   serveWatch: (response: ServerResponse) => void
   /** Token and path of each request for a tenant's own usage. */
   usageRequested: string[]
@@ -30,6 +31,7 @@ export async function startFrontedSetting(
     wakes: [],
     wakeResponse: () => 202,
     watchTokens: [],
+    watchPaths: [],
     usageRequested: [],
     serveWatch: (response) =>
       response.writeHead(200, { 'content-type': 'application/x-ndjson' }).write('{"type":"synced"}\n'),
@@ -46,8 +48,9 @@ export async function startFrontedSetting(
       if (request.headers.accept === 'text/csv')
         response.writeHead(200, { 'content-type': 'text/csv; charset=utf-8' }).end('month\r\n2026-11\r\n')
       else response.writeHead(200, { 'content-type': 'application/json' }).end('{"month":"2026-11"}')
-    } else if (request.url === internalPaths.watchManifests) {
+    } else if (request.url?.split('?')[0] === internalPaths.watchManifests) {
       front.watchTokens.push(given)
+      front.watchPaths.push(request.url)
       front.serveWatch(response)
     } else if (behind === '') response.writeHead(503).end()
     else passOn(request, response, behind)
