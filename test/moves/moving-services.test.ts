@@ -82,6 +82,40 @@ t.test('the services of a move that fails are removed, and nothing starts them a
   await t.rejects(ledger.addServices(job, cluster, epoch), { message: 'The operation was superseded.' })
 })
 
+t.test('the hosts of services that are removed reserve nothing any more, and those of the others stay', async (t) => {
+  const id = await plane.addTenant()
+  const job = await requestCluster(id)
+  const { placements } = store
+  const assign = (services: readonly string[], host: string) =>
+    placements.assign(
+      id,
+      services.map((service) => ({ service, memoryBytes: 100 })),
+      Object.fromEntries(services.map((service) => [service, host])),
+      epoch,
+    )
+  const single = { postgres: 'a', runtime: 'a' }
+  const added = { 'postgres-1': 'b', 'router-1': 'b', 'runtime-2': 'b' }
+  await assign(Object.keys(single), 'a')
+  await ledger.begin(job, epoch)
+  await ledger.addServices(job, cluster, epoch)
+  await assign(Object.keys(added), 'b')
+  t.match(await store.snapshot(id), { placement: { ...single, ...added }, moving: cluster })
+  await ledger.dropServices(job, 'database-per-tenant', epoch)
+  t.same((await placements.of(id)).placement, { ...single, ...added }, 'the own services are none of a move')
+  await ledger.dropServices(job, 'cluster-per-tenant', epoch)
+  t.same((await placements.of(id)).placement, single)
+  t.equal((await placements.reserved(plane.region().id)).get('b'), undefined)
+  await ledger.dropServices(job, 'cluster-per-tenant', epoch)
+  await assign(Object.keys(added), 'b')
+
+  await ledger.addServices(job, cluster, epoch)
+  await ledger.recordSwitched(job, epoch)
+  await ledger.dropServices(job, 'database-per-tenant', epoch)
+  t.match(await store.snapshot(id), { isolation: 'cluster-per-tenant', moving: undefined })
+  t.same((await placements.of(id)).placement, added)
+  await ledger.settle(job, undefined, epoch)
+})
+
 t.test('an archive belongs to the Postgres that has written it', async (t) => {
   const id = await plane.addTenant({ archive_days: 7 })
   await t.rejects(requestCluster(id), {

@@ -3,12 +3,14 @@ import t from 'tap'
 import { measureHosts } from '#control-plane/hosts/jobs.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import { createPlacementStore } from '#control-plane/placement/store.ts'
+import { assignMovingHosts } from '#control-plane/reconcile/assign-hosts.ts'
 import { allocateServices, type ServiceRun } from '#control-plane/reconcile/converge-services.ts'
 import { hostFailpointNames, noFailpoints, type Failpoint } from '#control-plane/reconcile/failpoints.ts'
 import { createHostChoice } from '#control-plane/reconcile/host-choice.ts'
 import { Observations } from '#control-plane/reconcile/observations.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
 import type { Region } from '#control-plane/reconcile/region.ts'
+import { ofModel } from '#control-plane/stacks/of-model.ts'
 import { startPlane } from '#test/support/control-plane/plane.ts'
 
 const plane = await startPlane(t)
@@ -18,6 +20,7 @@ const placements = createPlacementStore(plane.database)
 const regionId = plane.region().id
 const { signal } = new AbortController()
 const needs = ['postgres-1', 'postgres-2', 'postgres-3'].map((service) => ({ service, memoryBytes: 1_000 }))
+const ofSingle = ['postgres', 'runtime'].map((service) => ({ service, memoryBytes: 1_000 }))
 const all = { 'postgres-1': 'a', 'postgres-2': 'b', 'postgres-3': 'c' }
 const notes: unknown[] = []
 const setState = (host: string, state: 'active' | 'draining' | 'lost') =>
@@ -32,7 +35,7 @@ function runOn(bytes: Readonly<Record<string, number>>, failpoint: ServiceRun['f
     engine: { hostIds } as unknown as NonNullable<Region['engine']>,
     subnets: 100,
     subnetsInUse: () => Promise.resolve([]),
-    needs: () => Promise.resolve(needs),
+    needs: ({ isolation }) => Promise.resolve(isolation === 'database-per-tenant' ? ofSingle : needs),
     capacities: async (reserved) =>
       hostIds.map((id) => ({ id, freeBytes: (bytes[id] ?? 0) - (reserved.get(id) ?? 0) })),
   }
@@ -98,25 +101,60 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
   const snapshot = await snapshotOf(there)
   const { placement } = await allocateServices(snapshot, run, signal)
   t.same(placement, { ...all, 'postgres-3': 'd' }, 'the free host, and no other service moves')
-  const single = { ...snapshot, isolation: 'database-per-tenant' as const }
-  t.same(
-    (await allocateServices({ ...single, placement: all }, run, signal)).placement,
-    all,
-    'a single database stays where its data is',
-  )
+  const single = await plane.addTenant({ isolation: 'database-per-tenant' })
+  const onHost = { postgres: 'c', runtime: 'c' }
+  await placements.assign(single, ofSingle, onHost, epoch)
+  const stays = await allocateServices(await snapshotOf(single), run, signal)
+  t.same(stays.placement, onHost, 'a single database stays where its data is')
   await setState('c', 'active')
   t.equal((await placements.states(regionId)).size, 0)
-  await plane.sql('delete from tenants where id = any($1)', [[there, elsewhere]])
+  await plane.sql('delete from tenants where id = any($1)', [[there, elsewhere, single]])
+})
+
+t.test('A move gives a tenant services on other hosts, and the reconciler moves none of them', async (t) => {
+  const id = await plane.addTenant({ isolation: 'database-per-tenant' })
+  const onHost = { postgres: 'a', runtime: 'a' }
+  await placements.assign(id, ofSingle, onHost, epoch)
+  const images = { postgres: 'p', runtime: 'r' }
+  const moving = { isolation: 'cluster-per-tenant', images } as const
+  const run = runOn({ a: 3_500, b: 1_000, c: 1_000 })
+  const assigned = async (bytes: Readonly<Record<string, number>>) => {
+    const { region } = runOn(bytes)
+    const deps = { region, placements, failpoint: run.failpoint, epoch }
+    return assignMovingHosts({ ...(await snapshotOf(id)), moving }, deps, signal)
+  }
+  t.equal(
+    (await assignMovingHosts(await snapshotOf(id), { ...run, placements }, signal)).placement['postgres-1'],
+    undefined,
+  )
+  await t.rejects(assigned({ a: 3_500, b: 999, c: 999 }), { code: 'REGION_FULL' })
+  t.same((await placements.of(id)).placement, onHost, 'nothing is recorded')
+  const { placement, reserved } = await assigned({ a: 3_500, b: 1_000, c: 1_000 })
+  const cluster = ofModel(placement, 'cluster-per-tenant')
+  t.same(Object.values(cluster).sort(), ['a', 'b', 'c'])
+  t.same(placement, { ...cluster, ...onHost })
+  t.equal(Object.keys(reserved).length, 5)
+
+  await setState('b', 'draining')
+  const snapshot = { ...(await snapshotOf(id)), moving }
+  t.same((await allocateServices(snapshot, run, signal)).placement, placement, 'during the move, all stay')
+  t.same((await assigned({ a: 500, b: 0, c: 0 })).placement, placement, 'a second attempt finds them')
+  const switched = { ...snapshot, isolation: 'cluster-per-tenant' as const }
+  await plane.sql('delete from placements where tenant_id = $1 and service = any($2)', [id, Object.keys(onHost)])
+  const after = (await allocateServices(switched, runOn({ a: 9_000, b: 9_000, c: 9_000 }), signal)).placement
+  t.notOk(Object.values(after).includes('b'), 'after it, the members leave the host')
+  t.equal(after['postgres'], undefined)
+  await setState('b', 'active')
+  await plane.sql('delete from tenants where id = $1', [id])
 })
 
 t.test('A replacement of a lost host is remembered until the restore has succeeded or failed', async (t) => {
   const id = await plane.addTenant({ isolation: 'database-per-tenant' })
-  const services = ['postgres', 'runtime'].map((service) => ({ service, memoryBytes: 1_000 }))
   const on = (host: string) => ({ postgres: host, runtime: host })
-  await placements.assign(id, services, on('a'), epoch)
+  await placements.assign(id, ofSingle, on('a'), epoch)
   const { region } = runOn({ a: 0, b: 10_000, c: 5_000 })
   const hosts = createHostChoice({
-    regions: new Map([[regionId, { ...region, needs: () => Promise.resolve(services) }]]),
+    regions: new Map([[regionId, region]]),
     placements,
     failpoint: () => undefined,
   })

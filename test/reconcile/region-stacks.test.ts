@@ -73,6 +73,40 @@ t.test('Each change of a tenant, an image or the token gives another stack', (t)
   t.end()
 })
 
+t.test('The stack of a tenant that moves has the services of both models once all have hosts', (t) => {
+  const stacks = createRegionStacks({ docker } as RegionConfig, token)
+  const moving = { isolation: 'database-per-tenant', images: { postgres: 'p', runtime: 'r' } } as const
+  t.same(
+    stacks.of({ ...tenant, moving, placement: { ...tenant.placement, postgres: 'b' } }, input),
+    stacks.of(tenant, input),
+  )
+  const placement = { ...tenant.placement, postgres: 'b', runtime: 'b' }
+  const { services: all, volumes } = stacks.of({ ...tenant, moving, placement }, input)
+  t.same(
+    all
+      .filter(({ name }) => !services.includes(name))
+      .map(({ name, host, networks }) => [name, host, networks[0]?.aliases]),
+    [
+      ['postgres', 'b', [`${id}-postgres-b`]],
+      ['runtime', 'b', [`${id}-runtime-b`]],
+    ],
+  )
+  t.same(
+    volumes.map(({ name, host }) => [name, host]),
+    [
+      ['data-1', 'a'],
+      ['data-2', 'b'],
+      ['data-3', 'c'],
+      ['runtime-1', 'c'],
+      ['runtime-2', 'a'],
+      ['data', 'b'],
+      ['files', 'b'],
+    ],
+    'no volume has the name of another one',
+  )
+  t.end()
+})
+
 t.test('A cache evicts the oldest result, and stores no error', (t) => {
   const cache = new ResultCache<{ key: string }>(2)
   const computed: string[] = []

@@ -3,7 +3,7 @@ import { Value } from 'typebox/value'
 import { recordChange } from '../platform/change-log.ts'
 import type { Database, Prisma, Transaction } from '../platform/database.ts'
 import { ledWrite } from '../platform/led-write.ts'
-import { MovingServices, type Isolation, type OwnIsolation } from '../stacks/index.ts'
+import { MovingServices, serviceNames, type Isolation, type OwnIsolation } from '../stacks/index.ts'
 import { recordWanted } from '../tenants/index.ts'
 import {
   isAtDestination,
@@ -253,13 +253,16 @@ export function createMoveLedger(database: Database, now: () => Date) {
           where id = ${job.tenantId} and moving_services ->> 'isolation' = ${isolation}`
       }),
 
-    /** Records that they are removed, and lets the reconciler observe the tenant. */
+    /** Records that they are removed, so that they reserve nothing, and lets the reconciler observe the tenant. */
     dropServices: (job: MoveJob, isolation: OwnIsolation, epoch: bigint): Promise<void> =>
       write(job, epoch, async (transaction) => {
         const count = await transaction.$executeRaw`
           update tenants set moving_services = null
           where id = ${job.tenantId} and moving_services ->> 'isolation' = ${isolation}`
-        if (count > 0) await recordWanted(transaction, job.tenantId)
+        if (count === 0) return
+        const removed = { tenantId: job.tenantId, service: { in: serviceNames(isolation) } }
+        await transaction.placement.deleteMany({ where: removed })
+        await recordWanted(transaction, job.tenantId)
       }),
 
     /** Deletes the images and the subnet of services that the tenant does not use, and that are removed. */

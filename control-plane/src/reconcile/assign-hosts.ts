@@ -8,7 +8,7 @@ import {
   type Reserved,
   type ServiceNeed,
 } from '../placement/index.ts'
-import { componentServices, type Placement } from '../stacks/index.ts'
+import { componentServices, ofModel, type Placement } from '../stacks/index.ts'
 import type { Failpoint } from './failpoints.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
@@ -40,9 +40,12 @@ export async function assignHosts(
   if (!region.spansHosts) return snapshot
   const [needs, states] = await Promise.all([region.needs(snapshot, signal), placements.states(snapshot.regionId)])
   const isCluster = hasCluster(snapshot)
-  // The data of a single database is on its host. Members of a cluster copy theirs.
-  const fixedOf = (placement: Placement) =>
-    isCluster ? without(placement, states, region.engine?.hostIds ?? []) : placement
+  /** Returns the hosts of the services that stay there. Services that a move adds or removes have no part in the choice. */
+  const fixedOf = (all: Placement) => {
+    const placement = ofModel(all, snapshot.isolation)
+    // The data of a single database is on its host. Members of a cluster copy theirs.
+    return isCluster ? without(placement, states, region.engine?.hostIds ?? []) : placement
+  }
   const areIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
   const areReserved = (reserved: Reserved) =>
     needs.every(({ service, memoryBytes }) => reserved[service] === memoryBytes)
@@ -59,17 +62,54 @@ export async function assignHosts(
     const refit = (current: Placement) =>
       refitHosts({ needs, current, reserved: own.reserved, hosts, receiving, together: !isCluster })
     // Services that should leave a host stay there, and are repaired there, until another one has enough memory.
-    const chosen = refit(staying) ?? (areIn(own.placement) ? refit(own.placement) : undefined)
+    const chosen =
+      refit(staying) ?? (areIn(own.placement) ? refit(ofModel(own.placement, snapshot.isolation)) : undefined)
     if (chosen === undefined && areIn(own.placement)) return withReserved({ ...snapshot, ...own }, needs)
     if (chosen === undefined) throw regionFull()
     if (needs.every(({ service }) => chosen[service] === own.placement[service]) && areReserved(own.reserved))
       return { ...snapshot, ...own }
-    await failpoint('allocate.chosen')
-    const placement = await placements.assign(snapshot.id, needs, chosen, epoch)
-    await failpoint('allocate.placed')
-    const reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
-    return { ...snapshot, placement, reserved }
+    return reserve(snapshot, own.reserved, needs, chosen, { placements, failpoint, epoch })
   })
+}
+
+/**
+ * Chooses and records the hosts of the services that a move gives a tenant in addition to its own, in a region with several hosts. They
+ * stay there during the move.
+ * @throws EngineError REGION_FULL without a change, if no host has enough memory
+ */
+export async function assignMovingHosts(
+  snapshot: Snapshot,
+  { region, placements, failpoint, epoch }: AssignDeps,
+  signal: AbortSignal,
+): Promise<Snapshot> {
+  const { id, regionId, moving, sizes } = snapshot
+  if (!region.spansHosts || moving === undefined) return snapshot
+  const { isolation } = moving
+  const [needs, states] = await Promise.all([region.needs({ isolation, sizes }, signal), placements.states(regionId)])
+  return placements.inTurn(async () => {
+    const { placement, reserved } = await placements.of(id)
+    const hosts = await region.capacities(await placements.reserved(regionId), signal)
+    const receiving = hosts.map((host) => host.id).filter((host) => !states.has(host))
+    const current = ofModel(placement, isolation)
+    const chosen = refitHosts({ needs, current, reserved, hosts, receiving, together: !hasCluster({ isolation }) })
+    if (chosen === undefined) throw regionFull()
+    return reserve(snapshot, reserved, needs, chosen, { placements, failpoint, epoch })
+  })
+}
+
+/** Records the hosts of services, and the memory that they reserve there. */
+async function reserve(
+  snapshot: Snapshot,
+  before: Reserved,
+  needs: readonly ServiceNeed[],
+  chosen: Placement,
+  { placements, failpoint, epoch }: Pick<AssignDeps, 'placements' | 'failpoint' | 'epoch'>,
+): Promise<Snapshot> {
+  await failpoint('allocate.chosen')
+  const placement = await placements.assign(snapshot.id, needs, chosen, epoch)
+  await failpoint('allocate.placed')
+  const reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
+  return { ...snapshot, placement, reserved: { ...before, ...reserved } }
 }
 
 /** Returns the tenant with the sizes for which memory is reserved, so that its services are repaired without the use of more. */

@@ -103,10 +103,10 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
   }
 
   return {
-    async hasRoom(regionId, { plan, isolation, takesWarm = true }) {
+    async hasRoom(regionId, { plan, isolation, takesWarm = true, sizes: own }) {
       const region = regions.get(regionId)
       if (region?.spansHosts !== true || isolation === 'schema-per-tenant') return true
-      const sizes = await room.planSizes(plan)
+      const sizes = own ?? (await room.planSizes(plan))
       if (sizes === undefined) return true
       const warm = takesWarm ? await room.nextWarm(regionId, isolation) : undefined
       const none = { id: '', isolation, placement: {}, reserved: {} }

@@ -7,10 +7,12 @@ import {
   etcdContainersOf,
   gatewayContainersOf,
   hostsOf,
+  type Isolation,
   parseRange,
   placed,
   regionStack,
   type RegionStackInput,
+  serviceNames,
   type Stack,
   type StackEnvironment,
   stackFor,
@@ -103,8 +105,11 @@ export function createRegionStacks(config: RegionConfig, internalToken: Internal
       const { environment, stacks } = dependingOn(input)
       return stacks.get(JSON.stringify([specified, moving]), () => {
         const first = stackFor(specified, environment)
+        // A move records that there are more services before these have hosts.
+        const arePlaced = (isolation: Isolation) =>
+          !spansHosts || serviceNames(isolation).every((service) => placement[service] !== undefined)
         const stack =
-          moving === undefined
+          moving === undefined || !arePlaced(moving.isolation)
             ? first
             : withServices(first, stackFor({ ...specified, ...moving, hasHome: false, isArchived: false }, environment))
         return spansHosts ? placed(stack, placement) : stack

@@ -81,7 +81,7 @@ async function purgeServices(snapshot: Snapshot, run: Reconciliation, signal: Ab
     if (!(await isOnLostHosts(error, snapshot, run))) throw error
   }
   await region.closeCluster(snapshot, signal)
-  if (region.spansHosts && hasCluster(snapshot)) {
+  if (region.spansHosts && (hasCluster(snapshot) || snapshot.moving?.isolation === 'cluster-per-tenant')) {
     // Its files are in the bucket of the runtimes that tenants share.
     const urls = region.runtimeUrls({ id: snapshot.id, isolation: 'schema-per-tenant' })
     await Promise.any(urls.map((url) => probe.removeData(url, snapshot.id, signal)))

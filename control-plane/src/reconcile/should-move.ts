@@ -1,5 +1,6 @@
 // Whether services of a cluster should get another host. Pure.
 import { crowded, type HostState } from '../placement/index.ts'
+import { ofModel } from '../stacks/index.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
 
@@ -9,11 +10,12 @@ import { hasCluster, type Region } from './region.ts'
  * @param states states of the hosts that receive no services
  */
 export function shouldMove(
-  { isolation, placement }: Pick<Snapshot, 'isolation' | 'placement'>,
+  { isolation, placement: all }: Pick<Snapshot, 'isolation' | 'placement'>,
   states: ReadonlyMap<string, HostState>,
   engine: Region['engine'],
 ): boolean {
   if (!hasCluster({ isolation })) return false
+  const placement = ofModel(all, isolation)
   const receiving = (engine?.hostIds ?? []).filter((id) => !states.has(id) && engine?.isDown(id) !== true)
   return Object.values(placement).some((host) => states.has(host)) || crowded(placement, receiving).length > 0
 }

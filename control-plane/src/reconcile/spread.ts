@@ -1,5 +1,5 @@
 // The condition `Spread`: on how many hosts a tenant's services are, and whether these respond.
-import { clusterMembers } from '../stacks/index.ts'
+import { clusterMembers, ofModel, type Placement } from '../stacks/index.ts'
 import type { ConditionState } from './conditions.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
@@ -7,8 +7,13 @@ import { hasCluster, type Region } from './region.ts'
 /** The part of a tenant on which the condition depends. */
 type Placed = Pick<Snapshot, 'isolation' | 'placement'>
 
-/** Returns the hosts of a tenant's services that do not respond. */
-export function silentHosts({ placement }: Placed, { engine }: Pick<Region, 'engine'>): string[] {
+/** Returns the hosts of a tenant's services that do not respond. Services that a move adds or removes do not count. */
+export function silentHosts({ isolation, placement }: Placed, region: Pick<Region, 'engine'>): string[] {
+  return silentAmong(ofModel(placement, isolation), region)
+}
+
+/** Returns the hosts of a placement that do not respond. */
+function silentAmong(placement: Placement, { engine }: Pick<Region, 'engine'>): string[] {
   return [...new Set(Object.values(placement))].sort().filter((host) => engine?.isDown(host) === true)
 }
 
@@ -23,9 +28,10 @@ export function isSpreadOutdated(
 
 /** Returns the condition `Spread`, of a tenant with services of its own in a region with several hosts. */
 export function spreadOf(snapshot: Placed, region: Pick<Region, 'engine'>): ConditionState {
-  const { isolation, placement } = snapshot
+  const { isolation } = snapshot
+  const placement = ofModel(snapshot.placement, isolation)
   const hosts = new Set(Object.values(placement)).size
-  const silent = silentHosts(snapshot, region)
+  const silent = silentAmong(placement, region)
   const members = new Set(clusterMembers.flatMap((member) => placement[member] ?? [])).size
   const message = `The services of the tenant are on ${hosts} ${hosts === 1 ? 'host' : 'hosts'}.`
   const fails = (reason: string, why: string): ConditionState => ({

@@ -1,7 +1,7 @@
 // Reads how much memory the services of tenants need, and what they reserve already.
 import { placementOf } from '../placement/index.ts'
 import type { Database, Prisma } from '../platform/database.ts'
-import type { Isolation } from '../stacks/index.ts'
+import { ofModel, type Isolation } from '../stacks/index.ts'
 import { sizesAfter, toSizes } from '../tenants/index.ts'
 import type { RoomStore, SizedTenant } from './region-room.ts'
 
@@ -56,9 +56,12 @@ export function createRoomStore(database: Database): RoomStore {
   }
 }
 
-/** Returns the services of a tenant; undefined without sizes. */
-function sized({ id, isolation, resources, plan, placements }: Row): SizedTenant | undefined {
+/** Returns the services of a tenant's isolation, without those that a move adds or removes; undefined without sizes. */
+function sized({ id, isolation: model, resources, plan, placements }: Row): SizedTenant | undefined {
   const sizes = toSizes(resources) ?? toSizes(plan.resources)
+  if (sizes === undefined) return undefined
   // A check constraint limits the column to its values.
-  return sizes === undefined ? undefined : { id, isolation: isolation as Isolation, sizes, ...placementOf(placements) }
+  const isolation = model as Isolation
+  const { placement, reserved } = placementOf(placements)
+  return { id, isolation, sizes, placement: ofModel(placement, isolation), reserved: ofModel(reserved, isolation) }
 }
