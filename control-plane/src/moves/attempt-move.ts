@@ -8,7 +8,7 @@ import { isWanted, type MoveJob } from './move.ts'
 import type { Outcome } from './run-move.ts'
 
 const maxAttempts = 3
-const interruptions: readonly EngineErrorCode[] = ['NOT_FOUND', 'UNHEALTHY', 'ENGINE_UNREACHABLE']
+const interruptions: readonly EngineErrorCode[] = ['NOT_FOUND', 'UNHEALTHY', 'ENGINE_UNREACHABLE', 'HOST_UNREACHABLE']
 
 /** The failures of a load, as those of the copy that a move makes. */
 const copyFailures: Record<LoadFailure['kind'], string> = {

@@ -7,14 +7,12 @@ import { chooseFiles, sharedFiles, transferBetween, whileFilesStay, type FileEnd
 import type { MoveLocation } from './locations.ts'
 import type { MoveDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
-import { regionOf, sharedRuntimesOf } from './move-regions.ts'
+import { regionOf } from './move-regions.ts'
 import { changesServer, isOwn, regionAfter, type MoveJob } from './move.ts'
 import { openLogins } from './open-logins.ts'
 import type { Origin } from './origin.ts'
 import { ownHomeOf } from './own-home.ts'
-
-const unknownMilliseconds = 10_000
-const pollMilliseconds = 50
+import { removeSharedFiles } from './remove-shared-files.ts'
 
 const progress = (signal: AbortSignal) => ({ signal, onPart: () => undefined })
 
@@ -130,20 +128,4 @@ async function isPresent({ postgresUrl, database }: SharedLocation, signal: Abor
 async function dropHome(home: HomeServer, tenantId: string, signal: AbortSignal): Promise<void> {
   await home.endSessions(tenantId)
   await home.drop(tenantId, progress(signal))
-}
-
-/** Removes the tenant's files from the shared runtimes of a region, which do not serve it. */
-async function removeSharedFiles(
-  regionId: string,
-  tenantId: string,
-  deps: MoveDeps,
-  signal: AbortSignal,
-): Promise<void> {
-  const { probe, clock } = deps
-  const bounded = AbortSignal.any([signal, clock.timeout(unknownMilliseconds)])
-  for (const url of sharedRuntimesOf(regionId, tenantId, deps)) {
-    while ((await probe.tenantHealth(url, tenantId, bounded)) !== undefined)
-      await clock.sleep(pollMilliseconds, bounded)
-    await probe.removeData(url, tenantId, signal)
-  }
 }

@@ -8,7 +8,6 @@ import type { SizeChange, TenantChange, TenantWrite } from './tenant-write.ts'
 import type { Api } from '../http/api.ts'
 import { engineOf, requireBackups } from './dedicated.ts'
 import type { RegionConfig } from '../regions/index.ts'
-import type { Isolation } from '../stacks/index.ts'
 import type { PlanStore } from '../plans/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { chooseIsolation } from './choose-isolation.ts'
@@ -66,11 +65,15 @@ export function addChangeTenant(app: Api, deps: ChangeTenantDeps): void {
     }
     const region = body.region === undefined ? regionOf(deps, tenant) : regionNamed(deps, body.region)
     const isolation = chooseIsolation(body.isolation ?? tenant.isolation, tenant.planIsolation, region)
-    requireSupportedMove(tenant, regionOf(deps, tenant), isolation, region)
-    if (region.id !== tenant.region) requireSameGateway(regionOf(deps, tenant), region)
+    if (region.id !== tenant.region) {
+      const present = regionOf(deps, tenant)
+      rejectSeveralHosts(present, region)
+      requireSameGateway(present, region)
+    }
     if (tenant.backupSchedule !== undefined) requireBackups({ isolation }, region, 'A schedule of backups')
     await checkDisk(region.id, isolation)
-    await requireRoom(deps, region.id, { plan: tenant.plan, isolation, takesWarm: false })
+    const { plan, resources: sizes } = tenant
+    if (isolation !== tenant.isolation) await requireRoom(deps, region.id, { plan, sizes, isolation, takesWarm: false })
     const relocation = { region: body.region, isolation: body.isolation && isolation }
     return (write) => deps.tenants.relocate(tenant.id, relocation, expectedGeneration, write)
   }
@@ -186,21 +189,14 @@ async function checkLimits(
   )
 }
 
-/**
- * Rejects moves that a region with several hosts does not support: to another region, and between a single database and a cluster.
- * @throws ControlError UNSUPPORTED_REGION
- */
-function requireSupportedMove(
-  { isolation: present }: Pick<Tenant, 'isolation'>,
-  from: RegionConfig,
-  isolation: Isolation,
-  to: RegionConfig,
-): void {
-  const found = [from, to].find(({ engine }) => engine === 'swarm')
-  if (found === undefined || (from.id === to.id && [present, isolation].includes('schema-per-tenant'))) return
+/** Rejects a move to another region if one of both has several hosts. @throws ControlError UNSUPPORTED_REGION */
+function rejectSeveralHosts(...regions: readonly RegionConfig[]): void {
+  const found = regions.find(({ engine }) => engine === 'swarm')
+  if (found === undefined) return
   throw new ControlError(
     'UNSUPPORTED_REGION',
-    `The region "${found.id}" has several hosts. Tenants are moved there between a shared database and services of their own only.`,
+    `The region "${found.id}" has several hosts. Tenants are moved there between shared databases and services of their own, ` +
+      'in the same region.',
   )
 }
 
