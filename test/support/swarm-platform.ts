@@ -214,11 +214,24 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     }
     throw failure
   }
-  /** Returns the status of the region's condition, which only the leader knows. */
-  const conditionOn = async (host: LabHost): Promise<string | undefined> => {
+  /** Returns the conditions of the region, which only the leader knows. */
+  const regionOn = async (host: LabHost): Promise<{ type: string; status: string }[]> => {
     const { body } = await callOn(host, 'GET', '/v1/regions')
     const regions = body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined
-    return regions?.[0]?.conditions.find(({ type }) => type === 'Ready')?.status
+    return regions?.[0]?.conditions ?? []
+  }
+  const conditionOn = async (host: LabHost): Promise<string | undefined> =>
+    (await regionOn(host)).find(({ type }) => type === 'Ready')?.status
+  /** Returns what the control planes know of the region, and what they do in the control database. */
+  const describePlanes = async (): Promise<string> => {
+    const known = await Promise.all(controlHosts.map((host) => regionOn(host).catch(String)))
+    const sessions = await query(
+      postgres.url('control'),
+      `select (select epoch::text from installation), pid, client_addr::text, application_name, state, wait_event, query,
+        (now() - state_change)::text as since
+      from pg_stat_activity where backend_type = 'client backend' and (state <> 'idle' or application_name like '%leader')`,
+    )
+    return [...known, ...sessions].map((one) => JSON.stringify(one)).join('\n')
   }
   const conditions = () => Promise.all(controlHosts.map((host) => conditionOn(host).catch(() => undefined)))
   const leader = () =>
@@ -235,7 +248,8 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     return found.includes('True') ? true : undefined
   }, 240).catch(async (cause: unknown) => {
     const members = await Promise.all(clusterMembers.map((member) => memberLogs(sharedCluster, member)))
-    throw new Error(`The region is not ready.\n${[...members.flat(), await logs()].join('\n')}`, { cause })
+    const planes = await describePlanes()
+    throw new Error(`The region is not ready.\n${[planes, ...members.flat(), await logs()].join('\n')}`, { cause })
   })
 
   /** Returns the state of a cluster as a member reports it; undefined if none responds. */
