@@ -2,7 +2,6 @@
 import type { Route, RouteLimits, RoutePhase, TenantManifest } from '@tenantry/contract'
 import { type RegionConfig, sharedRuntimeUrls } from '../regions/index.ts'
 import { dedicatedDatabase, loginUrl, readOnlyDatabase } from '../homes/index.ts'
-import { placementOf } from '../placement/index.ts'
 import type { Published, PublishedSource } from './watches.ts'
 import { apiKeyPrefix, keyHash } from '../keys/index.ts'
 import type { Seal } from '../platform/seal.ts'
@@ -200,10 +199,11 @@ function ownAddresses(
   if (processes === undefined) {
     // A check constraint limits the column to the models.
     const isolation = model as Isolation
-    const { placement } = placementOf(placements)
+    // The services of a single database are on one host.
+    const host = placements[0]?.hostId
     return {
-      runtimes: runtimeAliases(id, isolation, placement['runtime']).map((alias) => `http://${alias}:${ports.runtime}`),
-      postgres: `${postgresAlias(id, isolation, placement['postgres'])}:${ports.postgres}`,
+      runtimes: runtimeAliases(id, isolation, host).map((alias) => `http://${alias}:${ports.runtime}`),
+      postgres: `${postgresAlias(id, isolation, host)}:${ports.postgres}`,
     }
   }
   // A new tenant has no addresses yet, and its route is not ready.
