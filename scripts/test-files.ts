@@ -56,10 +56,7 @@ export function sumOf(results: readonly Totals[]): Totals {
   }
 }
 
-async function runFile(
-  file: string,
-  { timeoutSeconds, printsComments }: Omit<RunOptions, 'jobs'>,
-): Promise<Totals> {
+async function runFile(file: string, { timeoutSeconds, printsComments }: Omit<RunOptions, 'jobs'>): Promise<Totals> {
   const slot = takeSlot()
   const begin = performance.now()
   const preload = `--require=${JSON.stringify(resolve('test/support/fail-on-queued-queries.cjs'))}`

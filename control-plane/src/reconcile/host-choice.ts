@@ -71,7 +71,7 @@ export function createHostChoice({ regions, placements, failpoint }: ChoiceDeps)
       })
     },
 
-    endReplacement: placements.endReplacement,
+    endReplacement: (tenantId, isDone, epoch) => placements.endReplacement(tenantId, isDone, epoch),
 
     async forJob(regionId, signal) {
       const region = spanning(regionId)
