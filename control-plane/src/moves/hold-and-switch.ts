@@ -87,6 +87,7 @@ async function switchInHold(
   const { job, source } = work
   const { ledger, epoch, failpoint, clock } = deps
   const rename = { mayBeCommitted: false }
+  let mayHaveAgreed = false
   const stopLimit = clock.later(deps.holdMilliseconds + linkMilliseconds, () => work.cut(notResponding(deps)))
   try {
     const begun = clock.now().getTime()
@@ -98,6 +99,7 @@ async function switchInHold(
     await failpoint('move.locked')
     // A run that was claimed just before the move had the lease may have been recorded since.
     if ((await runningFunctions(locking, job.tenantId)) > 0) throw functionRuns()
+    mayHaveAgreed = true
     await agreeAtLast(work, reader)
     await work.copyFiles(signal)
     await failpoint('move.agreed')
@@ -111,7 +113,10 @@ async function switchInHold(
     await locking.query('commit')
   } catch (cause) {
     // The rename may have been committed after all; the caller finds out. Otherwise, requests do not wait for Postgres.
-    if (!rename.mayBeCommitted) await ledger.release(job, 'catch up', epoch)
+    if (!rename.mayBeCommitted) {
+      await ledger.release(job, 'catch up', epoch)
+      if (mayHaveAgreed) await returnLease(work)
+    }
     throw cause
   } finally {
     stopLimit()
@@ -209,6 +214,12 @@ async function agreeAtLast(work: Switch, reader: pg.Client): Promise<void> {
     await sessions.slot.query(beginAtSql(tenantId, rows[0]?.lsn ?? ''))
   }
   await admin.query(openCopySql(tenantId))
+}
+
+/** Gives the copy the lease again that it had before both agreed, because the end of the lease in the home is a change of that row. */
+async function returnLease({ tenantId, sessions, stream }: Switch): Promise<void> {
+  // If the link is broken, so is the next attempt.
+  if (!stream.isReverse) await sessions.admin.query(takeLeaseSql(tenantId, leaseSeconds)).catch(() => undefined)
 }
 
 function positionsSql(tenantId: string, { sequences }: HomeObjects): string {
