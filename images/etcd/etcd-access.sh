@@ -1,10 +1,11 @@
 #!/bin/bash
 # Manages who may use etcd. `add ID` gives the user ID, with the password on standard input, the keys below /tenantry/ID/ and no
 # others. `adopt ID` makes a data directory that exists the first one of the cluster: its system identifier is the first line of the
-# standard input, the cluster's settings are the second. `begun ID` prints `yes` if the cluster has created its database or is creating
-# it, `adopted` if it got one that existed, and `no` otherwise. `remove ID` removes user, role and keys. `list` prints all keys and users.
-# `enable` enables access control. `replace NAME` gives another member, whose data is lost, a new ID: it then starts with an empty
-# volume (etcd-start). It ends with 3 if this member is in no cluster. Each command may be repeated.
+# standard input, the cluster's settings are the second. `begun ID` prints `yes` if the cluster has created its database, `creating` if
+# a member has begun to and has not ended it, `adopted` if the cluster got one that existed, and `no` otherwise. `remove ID` removes
+# user, role and keys. `list` prints all keys and users. `enable` enables access control. `replace NAME` gives another member, whose
+# data is lost, a new ID: it then starts with an empty volume (etcd-start). It ends with 3 if this member is in no cluster. Each command
+# may be repeated.
 set -euo pipefail
 
 export ETCDCTL_API=3 ETCDCTL_ENDPOINTS=https://127.0.0.1:2379 ETCDCTL_CACERT=/run/secrets/ca.pem
@@ -86,10 +87,15 @@ exists() {
 begun() {
   await_etcd
   enable_access_control
-  if ! exists "/tenantry/$id/initialize"; then
+  local found
+  found=$(etcdctl get --write-out=fields "/tenantry/$id/initialize") || fail "the keys of $id can't be read"
+  if [[ $found != *'"Count" : 1'* ]]; then
     echo no
   elif exists "/tenantry/$id/adopted"; then
     echo adopted
+  elif [[ $found == *'"Value" : ""'* ]]; then
+    # Patroni writes the identifier of the database when it is complete.
+    echo creating
   else
     echo yes
   fi

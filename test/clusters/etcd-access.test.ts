@@ -5,14 +5,14 @@ import { etcdAccess } from '#control-plane/clusters/etcd-access.ts'
 
 const etcd = { authority: 'authority', certificate: 'certificate', privateKey: 'key', seed: 'seed' }
 
-/** @param healthy names of the members that accept commands @param failure exit code of the others */
-function startAccess(healthy: readonly string[], failure = 1) {
+/** @param healthy names of the members that accept commands @param failure exit code of the others @param stdout response of the former */
+function startAccess(healthy: readonly string[], failure = 1, stdout = '') {
   const calls: string[] = []
   const exec = (stack: string, service: string, [, ...command]: readonly string[]) => {
     calls.push(`${stack} ${service}: ${command.join(' ')}`)
     return Promise.resolve({
       code: healthy.includes(service) ? 0 : failure,
-      stdout: '',
+      stdout,
       stderr: 'etcd-access: no quorum',
     })
   }
@@ -45,4 +45,16 @@ t.test('Other commands run in the first member that accepts them', async (t) => 
     calls,
     ['etcd-1', 'etcd-2'].map((member) => `region-r ${member}: remove t_00000000000000000001`),
   )
+})
+
+t.test('A database that a member creates is not one that exists', async (t) => {
+  for (const [response, origin] of [
+    ['no', 'none'],
+    ['creating', 'creating'],
+    ['yes', 'created'],
+    ['adopted', 'adopted'],
+  ] as const) {
+    const { access, signal } = startAccess(['etcd-1'], 1, `${response}\n`)
+    t.equal(await access.origin('t_00000000000000000001', signal), origin)
+  }
 })

@@ -66,7 +66,8 @@ async function removed(
 }
 
 t.test('A cluster without a primary that was created empty, and holds no home, is removed', async (t) => {
-  t.same(await removed({}, {}), ['t_0123456789abcdef0123 cluster-per-tenant'])
+  for (const origin of ['creating', 'created'] as const)
+    t.same(await removed({}, { origin }), ['t_0123456789abcdef0123 cluster-per-tenant'], origin)
 })
 
 t.test('Every other cluster stays', async (t) => {

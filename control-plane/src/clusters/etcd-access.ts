@@ -10,10 +10,11 @@ const inNoCluster = 3
 /**
  * The origin of a cluster's database:
  * - `none`: there is none yet.
- * - `created`: a member has created it empty, or is creating it.
+ * - `creating`: a member is creating it empty, or was lost before it was complete.
+ * - `created`: a member has created it empty.
  * - `adopted`: a backup or a move has filled it before the first member ran.
  */
-export type ClusterOrigin = 'none' | 'created' | 'adopted'
+export type ClusterOrigin = 'none' | 'creating' | 'created' | 'adopted'
 
 interface EtcdAccessOptions {
   engine: Pick<Engine, 'exec'>
@@ -56,7 +57,8 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
     /** Returns where the database of the cluster is from. @throws EngineError UNHEALTHY */
     origin: async (cluster: string, signal: AbortSignal): Promise<ClusterOrigin> => {
       const begun = (await run(['begun', cluster], '', signal)).trim()
-      return begun === 'no' ? 'none' : begun === 'adopted' ? 'adopted' : 'created'
+      if (begun === 'no') return 'none'
+      return begun === 'creating' || begun === 'adopted' ? begun : 'created'
     },
     /**
      * Makes a data directory that exists the first one of the cluster, before any member runs.

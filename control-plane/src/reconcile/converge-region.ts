@@ -12,6 +12,7 @@ import {
   type Volume,
   volumeName,
 } from '../stacks/index.ts'
+import { createAbandonedRegion } from './abandoned-region.ts'
 import { convergeCluster } from './converge-cluster.ts'
 import type { Failpoint } from './failpoints.ts'
 import type { Region } from './region.ts'
@@ -23,13 +24,14 @@ interface ConvergeRegionDeps {
     | 'ownCluster'
     | 'clusterOrigin'
     | 'openCluster'
+    | 'closeCluster'
     | 'replaceEtcdMember'
     | 'cluster'
     | 'readyRouters'
     | 'switchOver'
     | 'copyAgain'
   >
-  engine: Pick<Engine, 'observe' | 'converge' | 'exec'>
+  engine: Pick<Engine, 'observe' | 'converge' | 'exec' | 'removeServices' | 'isDown'>
   clock: Clock
   /** Called before and after each change. */
   edge: (side: 'before' | 'after') => Promise<void>
@@ -62,6 +64,7 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
   const { ownCluster } = region
   /** An earlier state of the cluster, and when it was read. */
   let earlier: { state: ClusterState; at: number } | undefined
+  const abandoned = createAbandonedRegion({ region, engine, clock, edge, log })
 
   const read = (signal: AbortSignal) => readCluster(engine, ownCluster?.id ?? '', signal)
 
@@ -186,6 +189,7 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
       specified = stack,
     ): Promise<void> {
       earlier = undefined
+      abandoned.reset()
       const bounded = AbortSignal.any([signal, clock.timeout(convergeMilliseconds)])
       if (ownCluster === undefined) {
         await engine.converge(stack, bounded, edge)
@@ -207,22 +211,26 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
 
     /**
      * Checks that the shared cluster accepts writes, repairs a member that does not follow, and moves the primary to another host if its
-     * own is emptied.
+     * own is emptied. A cluster that could not begin is removed, and begins again at the next sweep.
      * @param avoided IDs of the hosts that receive no services
+     * @param holdsHomes whether tenants have homes in the region's shared Postgres
      * @throws EngineError UNHEALTHY
      */
-    async check(stack: Stack, avoided: ReadonlySet<string>, signal: AbortSignal): Promise<void> {
+    async check(stack: Stack, avoided: ReadonlySet<string>, holdsHomes: boolean, signal: AbortSignal): Promise<void> {
       if (ownCluster === undefined) return
       const bounded = AbortSignal.any([signal, clock.timeout(readMilliseconds)])
-      let state: ClusterState
+      let state: ClusterState | undefined
       try {
-        state = await read(bounded)
-        await awaitQuorum(() => Promise.resolve(state), 0, clock, bounded)
+        const present = (state = await read(bounded))
+        await awaitQuorum(() => Promise.resolve(present), 0, clock, bounded)
       } catch (error) {
         // A member that returns after an outage has its time again.
         earlier = undefined
+        const removing = AbortSignal.any([signal, clock.timeout(convergeMilliseconds)])
+        await abandoned.check(stack, state, holdsHomes, removing)
         throw error
       }
+      abandoned.reset()
       await repairMember(state, signal)
       await leaveHost(stack, avoided, state, signal)
     },

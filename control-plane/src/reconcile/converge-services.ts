@@ -96,7 +96,10 @@ async function converge(snapshot: Snapshot, run: ServiceRun, signal: AbortSignal
   if (snapshot.homeVersion === undefined) {
     await removeAbandonedCluster(snapshot, run, signal)
     await region.openCluster(snapshot, signal)
-  } else await beginLostCluster(snapshot, stack, { region, engine }, signal)
+  } else {
+    const confirmLead = () => store.confirmLead(epoch)
+    await beginLostCluster(snapshot, stack, { region, engine, clock, confirmLead }, signal)
+  }
   await failpoint('converge.before')
   const edge: Edge = async (side, steps = []) => {
     if (side === 'before') await store.confirmLead(epoch)

@@ -63,7 +63,7 @@ export interface Region {
    * @throws EngineError UNHEALTHY if they have no quorum, NOT_FOUND if none of them is in a cluster
    */
   replaceEtcdMember(name: string, others: readonly string[], signal: AbortSignal): Promise<void>
-  /** Removes the user and the keys of a removed cluster from the region's etcd. */
+  /** Removes the user and the keys of a cluster from the region's etcd, so that it can begin again. */
   closeCluster(tenant: Pick<Snapshot, 'id' | 'isolation'>, signal: AbortSignal): Promise<void>
   /**
    * Returns the service of a tenant's own Postgres; of a cluster, that of its present primary. @throws EngineError UNHEALTHY

@@ -103,7 +103,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     if (differs) await convergence.converge(present, own, homes, signal, stack)
     else {
       const states = region.spansHosts ? await store.placements.states(region.config.id) : new Map<string, HostState>()
-      await convergence.check(present, new Set(states.keys()), signal)
+      await convergence.check(present, new Set(states.keys()), homes, signal)
     }
     if (lost.length > 0) return differs
     if (held.length > 0)

@@ -30,6 +30,8 @@ export interface Member extends Located {
 interface Keys {
   /** Identifier of the first database; undefined before it was created. */
   system: number | undefined
+  /** Whether the first database is complete. */
+  isComplete: boolean
   leader: { identity: string; until: number } | undefined
   lastLeader: string | undefined
   /** Replicas that may confirm commits. */
@@ -121,6 +123,7 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
       if (clusters.get(member.stack) !== keys || member.volume.isCluster) return
       member.volume.isCluster = true
       contents.set(member.volume, { system, commits: 0 })
+      keys.isComplete = true
       onBegin(member.stack, member.volume)
       lead(keys, member)
     })
@@ -177,6 +180,7 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
       return
     }
     keys.system ??= data.system
+    keys.isComplete ||= keys.system === data.system
     if (data.system !== keys.system) note(keys, member, 'start failed')
     else if (leader === undefined) race(keys, member, data)
     else if (leader !== member.identity) follow(keys, member, leader)
@@ -262,10 +266,15 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
     open(stack: string): void {
       const members = new Map<string, { until: number; state: string }>()
       const fresh = { system: undefined, leader: undefined, lastLeader: undefined, sync: new Set<string>(), members }
-      if (!clusters.has(stack)) clusters.set(stack, { ...fresh, timeline: 1 })
+      if (!clusters.has(stack)) clusters.set(stack, { ...fresh, isComplete: false, timeline: 1 })
     },
     close: (stack: string) => clusters.delete(stack),
-    hasBegun: (stack: string) => clusters.get(stack)?.system !== undefined,
+    /** Returns whether a cluster has created its database, as etcd-access reports it. */
+    begun(stack: string): 'no' | 'creating' | 'yes' {
+      const keys = clusters.get(stack)
+      if (keys?.system === undefined) return 'no'
+      return keys.isComplete ? 'yes' : 'creating'
+    },
 
     /** Reports a cluster as a member sees it; undefined if it does not reach etcd. */
     report(member: Member): object | undefined {

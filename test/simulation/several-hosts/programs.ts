@@ -32,7 +32,7 @@ export function createClusterPrograms({ machines, etcd, patroni, onConfirmed }: 
         patroni.open(cluster)
         return done()
       case 'begun':
-        return done(patroni.hasBegun(cluster) ? 'yes\n' : 'no\n')
+        return done(`${patroni.begun(cluster)}\n`)
       case 'replace':
         return etcd.replace({ host, container }, cluster) ? done() : failed
       case 'remove':
