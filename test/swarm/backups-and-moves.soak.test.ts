@@ -68,11 +68,15 @@ t.test('Backups and moves in a region on three hosts', { timeout: 1_800_000 }, a
   const done = async ({ status, body }: ApiResponse) => {
     if (status !== 202 && status !== 200) throw new Error(`${status} ${JSON.stringify(body)}`)
     const { id } = body['operation'] as { id: string }
+    let last: unknown
     const operation = await until(async () => {
       const response = await platform.call('GET', `/v1/operations/${id}`).catch(() => undefined)
+      last = response?.body ?? last
       const state = response?.body['state']
       return state === 'succeeded' || state === 'failed' ? response?.body : undefined
-    }, 300)
+    }, 300).catch(async (cause: unknown) => {
+      throw new Error(`${JSON.stringify(last)}\n${await platform.logs()}`, { cause })
+    })
     if (operation['state'] !== 'succeeded') throw new Error(`${JSON.stringify(operation)}\n${await platform.logs()}`)
     return body
   }
