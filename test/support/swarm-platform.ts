@@ -145,6 +145,8 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     TENANTRY_REGIONS_FILE: '/etc/tenantry/regions.json',
     TENANTRY_PLATFORM_KEY_FILE: '/var/lib/tenantry/platform-key',
     TENANTRY_BACKUP_TARGETS_FILE: '/etc/tenantry/targets.json',
+    // A busy machine may need longer than the default for what a hold does.
+    TENANTRY_MOVE_HOLD_MILLISECONDS: '30000',
   }
   const start = (host: LabHost) =>
     host.docker(
