@@ -176,6 +176,31 @@ t.test('The recovery of an engine is reported once, and only after an outage', a
   t.equal(events.recoveries, 1)
 })
 
+t.test('A call that never ends ends its sweep only', async (t) => {
+  const { clock, conditions, engine, region, loop } = startLoop()
+  const { observe } = engine
+  const { ownStack } = region
+  engine.observe = () => new Promise<object>(() => undefined)
+  const first = loop.sweep()
+  clock.pass(300)
+  await first
+  t.match(conditions.of('r'), { status: 'False', message: 'The region could not be observed. The sweep is retried.' })
+  engine.observe = observe
+  await loop.sweep()
+  t.match(conditions.of('r'), { status: 'True' })
+
+  region.ownStack = () => new Promise<Stack>(() => undefined)
+  const second = loop.sweep()
+  // The sweep reaches the call.
+  await new Promise((resolve) => setImmediate(resolve))
+  clock.pass(300)
+  await second
+  t.match(conditions.of('r'), { status: 'False' })
+  region.ownStack = ownStack
+  await loop.sweep()
+  t.match(conditions.of('r'), { status: 'True' })
+})
+
 t.test('A control plane that lost the lead reports nothing', async (t) => {
   const { conditions, engine, volumes, loop, stop } = startLoop()
   volumes.length = 0

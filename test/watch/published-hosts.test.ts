@@ -17,7 +17,7 @@ const placements = createPlacementStore(plane.database)
 
 /** Returns the hosts of the addresses that gateways and the tenant's runtimes receive. */
 async function addresses(id: string) {
-  const [entry] = await source.some([id])
+  const [entry] = await source.some(new Set([id]))
   const hostOf = (url: string) => new URL(url).hostname
   return {
     runtimes: entry?.route.runtimes.map(hostOf),

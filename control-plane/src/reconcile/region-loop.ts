@@ -11,6 +11,7 @@ import { isClusterComplete } from './observe-cluster.ts'
 import { OrphanSweeper, partOf } from './orphan-sweeper.ts'
 import type { ReconcileStore, Snapshot } from './reconcile-store.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
+import { unlessAborted } from '../platform/unless-aborted.ts'
 import { isDedicated, type Region } from './region.ts'
 import type { RegionConditions } from './region-conditions.ts'
 import { shouldMove } from './should-move.ts'
@@ -37,6 +38,8 @@ interface RegionLoopDeps {
 }
 
 const observeMilliseconds = 30_000
+/** Time for a sweep, most of which is for changes of the region's own services. */
+const sweepMilliseconds = 300_000
 /** Delay between two attempts to receive the engine's events. */
 const reconnectMilliseconds = 1_000
 
@@ -78,11 +81,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   }
 
   /** Converges the region's own stack. @returns whether a change was necessary */
-  const convergeOwn = async (host: ObservedHost): Promise<boolean> => {
+  const convergeOwn = async (host: ObservedHost, until: AbortSignal): Promise<boolean> => {
     const [homes, clusters] = await Promise.all([store.hasHomes(region.config.id), store.hasClusters(region.config.id)])
     const stack = await region.ownStack(
       { homes, clusters },
-      AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+      AbortSignal.any([until, clock.timeout(observeMilliseconds)]),
     )
     if (stack === undefined) {
       // The region's own services are started by other means, and its engine responds.
@@ -90,7 +93,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     }
     const own = partOf(host, ownStack)
-    const { stack: prepared, held } = await convergence.replaceMembers(stack, own, signal)
+    const { stack: prepared, held } = await convergence.replaceMembers(stack, own, until)
     const mustExist = new Set(prepared.volumes.filter((volume) => volume.mustExist).map(({ name }) => name))
     const lost = lostVolumes(reachablePart(stack, own), own).filter((name) => mustExist.has(name))
     if (lost.length > 0)
@@ -100,10 +103,10 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       )
     const present = withoutVolumes(prepared, [...lost, ...held])
     const differs = planSteps(present, own).length > 0
-    if (differs) await convergence.converge(present, own, homes, signal, stack)
+    if (differs) await convergence.converge(present, own, homes, until, stack)
     else {
       const states = region.spansHosts ? await store.placements.states(region.config.id) : new Map<string, HostState>()
-      await convergence.check(present, new Set(states.keys()), homes, signal)
+      await convergence.check(present, new Set(states.keys()), homes, until)
     }
     if (lost.length > 0) return differs
     if (held.length > 0)
@@ -112,17 +115,17 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     return differs
   }
 
-  const tenantsWithDrift = async (host: ObservedHost): Promise<string[]> => {
+  const tenantsWithDrift = async (host: ObservedHost, until: AbortSignal): Promise<string[]> => {
     const tenants = await store.settledDedicated(region.config.id)
     const states = region.spansHosts ? await store.placements.states(region.config.id) : undefined
     const differs = async (tenant: Snapshot) => {
       if (!isDedicated(tenant)) return false
-      const [stack, own] = [await region.stack(tenant, signal), partOf(host, tenant.id)]
+      const [stack, own] = [await region.stack(tenant, until), partOf(host, tenant.id)]
       if (differsFrom(stack, own) || hasFormer(stack, own) || tenant.conditions.some(({ type }) => type === 'Drift'))
         return true
       if (isSpreadOutdated(tenant, region)) return true
       if (states !== undefined && shouldMove(tenant, states, engine)) return true
-      return !(await isClusterComplete(tenant, region, clock, signal))
+      return !(await isClusterComplete(tenant, region, clock, until))
     }
     const ids = await Promise.all(tenants.map(async (tenant) => ((await differs(tenant)) ? [tenant.id] : [])))
     return ids.flat()
@@ -133,21 +136,21 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   let isSweepPending = false
   const readSweepPending = () => isSweepPending
   let isReachable = true
-  const poll = async (): Promise<ObservedHost> => {
+  const poll = async (until: AbortSignal): Promise<ObservedHost> => {
     const wasReachable = isReachable
     isReachable = false
-    const host = await engine.observe(undefined, AbortSignal.any([signal, clock.timeout(observeMilliseconds)]))
+    const host = await engine.observe(undefined, AbortSignal.any([until, clock.timeout(observeMilliseconds)]))
     isReachable = true
     if (!wasReachable) deps.recovered()
     return host
   }
-  const sweepOnce = async (): Promise<void> => {
+  const sweepOnce = async (until: AbortSignal): Promise<void> => {
     const begin = clock.now().getTime()
-    const host = await poll()
+    const host = await poll(until)
     const encryption = networkEncryption(region.config.docker, ownStack, host)
     if (encryption !== undefined && !stopped()) deps.conditions.encrypted(region.config.id, encryption)
     // A failure of the region's shared services does not stop the work for tenants with services of their own.
-    const corrected = await convergeOwn(host).catch((error: unknown) => {
+    const corrected = await convergeOwn(host, until).catch((error: unknown) => {
       reportFailure(
         error,
         "The region's own services could not be brought to their specified state. The work is retried.",
@@ -155,8 +158,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     })
     // A new gateway changes the networks of all tenants.
-    const seen = corrected ? await poll() : host
-    const woken = await tenantsWithDrift(seen).catch((error: unknown) => {
+    const seen = corrected ? await poll(until) : host
+    const woken = await tenantsWithDrift(seen, until).catch((error: unknown) => {
       if (!stopped())
         log.warn(
           { region: region.config.id, err: error },
@@ -165,7 +168,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return []
     })
     for (const tenant of woken) wake(tenant)
-    const removed = await sweeper.sweep(host, signal)
+    const removed = await sweeper.sweep(host, until)
     deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.orphans, removed, corrected })
   }
 
@@ -177,7 +180,9 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     sweeping = (async () => {
       do {
         isSweepPending = false
-        await sweepOnce().catch((error: unknown) => {
+        const until = AbortSignal.any([signal, clock.timeout(sweepMilliseconds)])
+        // A call that does not end must not end all sweeps.
+        await unlessAborted(sweepOnce(until), until).catch((error: unknown) => {
           reportFailure(error, 'The region could not be observed. The sweep is retried.')
         })
       } while (readSweepPending() && !stopped())

@@ -3,6 +3,7 @@
 import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import { isIP } from 'node:net'
+import { unlessAborted } from '../platform/unless-aborted.ts'
 import type { AttemptResult } from './delivery-plan.ts'
 import { targetOf, type TargetDeps } from './webhook-target.ts'
 
@@ -25,7 +26,7 @@ export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(timeoutMilliseconds)])
     try {
       const parsed = new URL(url)
-      const target = await unlessAborted(deadline, targetOf(parsed, deps))
+      const target = await unlessAborted(targetOf(parsed, deps), deadline)
       if (target === undefined) return { status: undefined, error: 'The host name has no address.' }
       if ('forbidden' in target)
         return { status: undefined, error: 'The host has an address in a network that webhooks may not be sent to.' }
@@ -40,17 +41,6 @@ export function createSend({ timeoutMilliseconds, ...deps }: SendDeps): Send {
         error: (error instanceof Error ? error.message : 'The connection failed.').slice(0, maxErrorLength),
       }
     }
-  }
-}
-
-async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const over = Promise.withResolvers<never>()
-  const abort = () => over.reject(new Error('The attempt was aborted.'))
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    return await Promise.race([work, over.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -1,4 +1,5 @@
 // A target of archives whose calls end in time: one that does not respond counts as unavailable, and is then skipped at once.
+import { unlessAborted } from '../../platform/unless-aborted.ts'
 import { readMilliseconds, type TargetCalls } from '../target-calls.ts'
 import type { ArchiveTarget } from './archive-target.ts'
 import { isSegment } from './wal.ts'
@@ -39,18 +40,5 @@ export function timelyTarget(target: ArchiveTarget, calls: TargetCalls): Archive
     names: (archiveId) => calls.inTime(target, listMilliseconds, () => target.names(archiveId)),
     remove: (archiveId, name) => calls.inTime(target, removeMilliseconds, () => target.remove(archiveId, name)),
     removeAll: (archiveId) => calls.inTime(target, removeAllMilliseconds, () => target.removeAll(archiveId)),
-  }
-}
-
-/** Rejects when the signal aborts, also while the target does not respond. */
-async function unlessAborted<T>(result: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>()
-  const abort = () => aborted.reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  if (signal.aborted) abort()
-  try {
-    return await Promise.race([result, aborted.promise])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }
