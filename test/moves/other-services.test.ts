@@ -44,6 +44,7 @@ function endsOf(
     },
     home: () => ({}),
     runtimeUrls: () => ['http://one', 'http://two'],
+    closeCluster: async ({ isolation }: { isolation: string }) => void calls.push(`close ${isolation}`),
     removeServices: async (_id: string, isolation: string) => {
       calls.push(`remove ${isolation}`)
       return silent
@@ -134,7 +135,7 @@ t.test('A removal waits for no host that is lost, or that has no such service', 
   ] as const) {
     const { destination, calls } = endsOf(models, {}, { ...options, silent: [...options.silent] })
     await destination.removeCopy(following, signal)
-    t.equal(calls.at(-1), `drop ${models[1]}`)
+    t.same(calls.slice(-2), [`close ${models[1]}`, `drop ${models[1]}`], 'etcd forgets the cluster, too')
   }
 })
 

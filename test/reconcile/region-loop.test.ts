@@ -40,6 +40,7 @@ function startLoop() {
     }
   const store: Partial<ReconcileStore> = {
     hasHomes: () => Promise.resolve(false),
+    mayHoldHomes: () => Promise.resolve(false),
     hasClusters: () => Promise.resolve(false),
     settledDedicated: () => Promise.resolve([]),
     tenantIds: () => Promise.resolve(new Set()),
@@ -182,7 +183,7 @@ t.test('A call that never ends ends its sweep only', async (t) => {
   const { ownStack } = region
   engine.observe = () => new Promise<object>(() => undefined)
   const first = loop.sweep()
-  clock.pass(300)
+  clock.pass(600)
   await first
   t.match(conditions.of('r'), { status: 'False', message: 'The region could not be observed. The sweep is retried.' })
   engine.observe = observe

@@ -151,6 +151,12 @@ export function createSimulatedStore({
           (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && hasObservedHome(row),
         ),
       ),
+    mayHoldHomes: (regionId) =>
+      request('homes', () =>
+        [...tenants.values()].some(
+          (row) => row.regionId === regionId && row.isolation === 'schema-per-tenant' && row.homeVersion !== null,
+        ),
+      ),
     hasClusters: (regionId) =>
       request('homes', () =>
         [...tenants.values()].some(

@@ -31,6 +31,8 @@ function namesOf({ operationId }: Job) {
 /** The home, and the names of what replaces it. */
 interface Replacement extends ReturnType<typeof namesOf> {
   own: HomeLocation
+  /** Whether the homes may have been exchanged. */
+  mayBeSwapped: boolean
 }
 
 /**
@@ -59,10 +61,12 @@ export async function replaceHome(
     mayBeLost && hasCluster(tenant)
       ? await startClusterAgain(tenant, names.fresh, deps, signal)
       : await ownLocation(deps, tenant, signal)
-  const replacement = { own, ...names }
+  // An earlier attempt may have exchanged the homes.
+  const replacement: Replacement = { own, ...names, mayBeSwapped: job.attempts > 0 }
   try {
     if (mayBeLost && !hasCluster(tenant)) await startAgain(tenant, own, names.fresh, deps, signal)
     await fillAndSwap(tenant, replacement, load, deps, signal)
+    if (isReplaced) await deps.hosts.endReplacement(tenant.id, true, deps.epoch)
   } catch (cause) {
     if (isReplaced) await putBack(tenant, replacement, deps)
     throw cause
@@ -71,18 +75,18 @@ export async function replaceHome(
   await renewed(tenant.id, undefined, deps, signal)
   await load.step('clean up')
   await removeOld(replacement, load, signal)
-  if (isReplaced) await deps.hosts.endReplacement(tenant.id, true, deps.epoch)
   await deps.ledger.finish(job, deps.epoch)
 }
 
 /** Creates the new home, and exchanges it for the old one. */
 async function fillAndSwap(
   tenant: Snapshot,
-  { own, fresh, old, staging }: Replacement,
+  replacement: Replacement,
   load: Load,
   deps: JobDeps,
   signal: AbortSignal,
 ): Promise<void> {
+  const { own, fresh, old, staging } = replacement
   if ((await databases(own, signal)).includes(old)) return
   const { home } = regionOf(deps, tenant.regionId)
   const location: HomeLocation = { ...own, database: fresh, blobs: `${staging}/files` }
@@ -99,7 +103,8 @@ async function fillAndSwap(
       // The usage of the old home is read before it is replaced. The runtime observes the functions that still run.
       await deps.readHome(tenant.id, held)
       await beginCounters(tenant, location, deps, held)
-      await swap({ own, fresh, old, staging }, held)
+      replacement.mayBeSwapped = true
+      await swap(replacement, held)
     })
   } catch (cause) {
     await unstage(own, fresh, staging, deps.clock.timeout(renewMilliseconds)).catch((error: unknown) =>
@@ -110,10 +115,10 @@ async function fillAndSwap(
 }
 
 /** Lets the home return with its former host, unless the new one has the restored home, or may have it. */
-async function putBack({ id }: Snapshot, { own, old }: Replacement, deps: JobDeps): Promise<void> {
+async function putBack({ id }: Snapshot, { own, old, mayBeSwapped }: Replacement, deps: JobDeps): Promise<void> {
   const signal = deps.clock.timeout(renewMilliseconds)
   try {
-    if ((await databases(own, signal)).includes(old)) return
+    if (mayBeSwapped && (await databases(own, signal)).includes(old)) return
     await deps.hosts.endReplacement(id, false, deps.epoch)
   } catch (error) {
     deps.log.warn(

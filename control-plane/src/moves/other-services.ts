@@ -99,7 +99,10 @@ async function removeServices(
   const { region } = ownHomeOf(job.region, job, isolation, deps)
   await ledger.endServices(job, isolation, epoch)
   const silent = await region.removeServices(id, isolation, signal)
-  if (silent.length > 0) await rejectSilent(id, isolation, region, deps, silent)
+  if (silent.length > 0) {
+    await rejectSilent(id, isolation, region, deps, silent)
+    await region.closeCluster({ id, isolation }, signal)
+  }
   // The bucket has copies for a cluster that was not switched to, or those that a cluster has left.
   if (isolation === 'cluster-per-tenant' && job.files === 'copied')
     await removeSharedFiles(job.region, id, deps, signal)

@@ -36,13 +36,16 @@ export async function removeAbandonedCluster(
   const origin = await region.clusterOrigin(id, signal)
   if (origin !== 'creating' && origin !== 'created') return
   if (!(await remainsIdle(snapshot, { region, clock }, signal))) return
-  await region.removeServices(id, 'cluster-per-tenant', signal, async () => {
+  const silent = await region.removeServices(id, 'cluster-per-tenant', signal, async () => {
     // Another control plane may have led meanwhile, and completed the tenant.
     await store.confirmLead(epoch)
     const present = await store.snapshot(id)
     if (present?.homeVersion !== undefined || present?.generation !== generation)
       throw new EngineError('UNHEALTHY', 'The tenant has changed meanwhile.')
   })
+  // With its keys, a member that remains on such a host does not continue while another one begins.
+  if (silent.length > 0)
+    throw new EngineError('UNHEALTHY', `The cluster begins again when the host "${silent.join('", "')}" responds.`)
 }
 
 /** Returns whether members of a cluster respond, but for a while none of them leads, or creates or copies the database. */

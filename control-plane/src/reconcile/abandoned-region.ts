@@ -56,22 +56,23 @@ export function createAbandonedRegion({ region, engine, clock, edge, log }: Aban
 
     /**
      * Removes the cluster with its data if it was without progress for a while, and its database was never complete, so that it has never
-     * accepted a write. Nothing is removed if tenants have homes in it, or as long as a host of it does not respond.
+     * accepted a write. Nothing is removed if tenants may have homes in it, or as long as a host of it does not respond.
      * @param state undefined if no member responds, because members may be about to start
-     * @param holdsHomes whether tenants have homes in the cluster
+     * @param mayHoldHomes whether tenants may have homes in the cluster
      * @throws EngineError UNHEALTHY
      */
     async check(
       { services }: Stack,
       state: ClusterState | undefined,
-      holdsHomes: boolean,
+      mayHoldHomes: boolean,
       signal: AbortSignal,
     ): Promise<void> {
       const now = clock.now().getTime()
-      idleSince = state === undefined || hasProgress(state) ? undefined : (idleSince ?? now)
-      if (ownCluster === undefined || holdsHomes) return
+      // A member whose host has returned has its time, too.
+      const isDown = services.some(({ name, host }) => parts.includes(name) && engine.isDown(host ?? ''))
+      idleSince = state === undefined || hasProgress(state) || isDown ? undefined : (idleSince ?? now)
+      if (ownCluster === undefined || mayHoldHomes) return
       if (idleSince === undefined || now - idleSince < primaryMilliseconds) return
-      if (services.some(({ name, host }) => parts.includes(name) && engine.isDown(host ?? ''))) return
       await remove(ownCluster, signal)
     },
   }

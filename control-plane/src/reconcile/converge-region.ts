@@ -213,10 +213,10 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
      * Checks that the shared cluster accepts writes, repairs a member that does not follow, and moves the primary to another host if its
      * own is emptied. A cluster that could not begin is removed, and begins again at the next sweep.
      * @param avoided IDs of the hosts that receive no services
-     * @param holdsHomes whether tenants have homes in the region's shared Postgres
+     * @param mayHoldHomes whether tenants may have homes in the region's shared Postgres
      * @throws EngineError UNHEALTHY
      */
-    async check(stack: Stack, avoided: ReadonlySet<string>, holdsHomes: boolean, signal: AbortSignal): Promise<void> {
+    async check(stack: Stack, avoided: ReadonlySet<string>, mayHoldHomes: boolean, signal: AbortSignal): Promise<void> {
       if (ownCluster === undefined) return
       const bounded = AbortSignal.any([signal, clock.timeout(readMilliseconds)])
       let state: ClusterState | undefined
@@ -227,7 +227,7 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
         // A member that returns after an outage has its time again.
         earlier = undefined
         const removing = AbortSignal.any([signal, clock.timeout(convergeMilliseconds)])
-        await abandoned.check(stack, state, holdsHomes, removing)
+        await abandoned.check(stack, state, mayHoldHomes, removing)
         throw error
       }
       abandoned.reset()

@@ -16,8 +16,9 @@ interface LostClusterDeps {
 
 /**
  * Gives a cluster that the region's etcd does not know its user there, if its home was not observed since a recovery. It begins with
- * the data of a member that still has it, or empty. An empty one serves nothing: its home is missing until a backup is restored. If the
- * first member is lost while it creates the database, another one begins. No volume is removed, because one may hold the data.
+ * the data of its first member that starts, or empty if that has none. An empty one serves nothing: its home is missing until a backup is
+ * restored. If the first member is lost while it creates the database, another one begins. No volume is removed, because one may hold
+ * the data.
  * @throws EngineError UNHEALTHY if a host of the cluster does not respond, because a member there may have the data; VOLUME_MISSING for
  * a stopped cluster without data, which gets no empty volumes
  */

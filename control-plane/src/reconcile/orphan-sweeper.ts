@@ -85,8 +85,13 @@ export class OrphanSweeper {
     const { engine, onError } = this.#deps
     // The engine needs long to measure whether a volume holds data, and the result does not change.
     for (const stack of stacks.filter((one) => !this.#triedUnlabelled.has(one))) {
+      if (signal.aborted) return
       this.#triedUnlabelled.add(stack)
       await engine.remove(stack, signal).catch((cause: unknown) => {
+        if (signal.aborted) {
+          this.#triedUnlabelled.delete(stack)
+          return
+        }
         onError(new Error(`A volume named after ${stack} could not be removed. It is not removed again.`, { cause }))
       })
     }

@@ -98,6 +98,8 @@ export interface ReconcileStore {
   settledDedicated(regionId: string): Promise<Snapshot[]>
   /** Whether the region's shared Postgres holds homes. One that was not observed since a recovery does not count. */
   hasHomes(regionId: string): Promise<boolean>
+  /** Whether the region's shared Postgres may hold homes: also those that were not observed since a recovery. */
+  mayHoldHomes(regionId: string): Promise<boolean>
   /** Whether the region's etcd may hold the state of clusters. One that was not observed since a recovery does not count. */
   hasClusters(regionId: string): Promise<boolean>
   /** Returns the IDs of all tenants, warm ones included, and of scratch homes in use, whose objects may exist. */

@@ -74,7 +74,7 @@ export interface Region {
    * Removes the services of one model, with the database in them. The files of the tenant stay, except those on a volume that no services
    * of another model use: in a region on several hosts, those of a single database.
    * @param edge called before the containers and before the volumes are removed
-   * @returns the hosts that did not respond, on which some may remain
+   * @returns the hosts that did not respond, on which some may remain. Then etcd still knows a cluster
    */
   removeServices(
     tenantId: string,

@@ -38,8 +38,9 @@ interface RegionLoopDeps {
 }
 
 const observeMilliseconds = 30_000
-/** Time for a sweep, most of which is for changes of the region's own services. */
-const sweepMilliseconds = 300_000
+/** Time for changes of the region's own services in a sweep, and for the whole sweep. */
+const ownMilliseconds = 270_000
+const sweepMilliseconds = 600_000
 /** Delay between two attempts to receive the engine's events. */
 const reconnectMilliseconds = 1_000
 
@@ -106,12 +107,13 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     if (differs) await convergence.converge(present, own, homes, until, stack)
     else {
       const states = region.spansHosts ? await store.placements.states(region.config.id) : new Map<string, HostState>()
-      await convergence.check(present, new Set(states.keys()), homes, until)
+      const mayHoldHomes = await store.mayHoldHomes(region.config.id)
+      await convergence.check(present, new Set(states.keys()), mayHoldHomes, until)
     }
     if (lost.length > 0) return differs
     if (held.length > 0)
       throw new EngineError('UNHEALTHY', `Members of etcd have no volume, and wait for the others: ${held.join(', ')}.`)
-    if (!stopped()) deps.conditions.ready(region.config.id)
+    if (!until.aborted) deps.conditions.ready(region.config.id)
     return differs
   }
 
@@ -148,9 +150,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     const begin = clock.now().getTime()
     const host = await poll(until)
     const encryption = networkEncryption(region.config.docker, ownStack, host)
-    if (encryption !== undefined && !stopped()) deps.conditions.encrypted(region.config.id, encryption)
+    if (encryption !== undefined && !until.aborted) deps.conditions.encrypted(region.config.id, encryption)
     // A failure of the region's shared services does not stop the work for tenants with services of their own.
-    const corrected = await convergeOwn(host, until).catch((error: unknown) => {
+    const own = AbortSignal.any([until, clock.timeout(ownMilliseconds)])
+    const corrected = await unlessAborted(convergeOwn(host, own), own).catch((error: unknown) => {
+      if (until.aborted) return false
       reportFailure(
         error,
         "The region's own services could not be brought to their specified state. The work is retried.",
@@ -160,7 +164,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     // A new gateway changes the networks of all tenants.
     const seen = corrected ? await poll(until) : host
     const woken = await tenantsWithDrift(seen, until).catch((error: unknown) => {
-      if (!stopped())
+      if (!until.aborted)
         log.warn(
           { region: region.config.id, err: error },
           'The tenants could not be compared with their specification. The comparison is retried.',
@@ -168,7 +172,9 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return []
     })
     for (const tenant of woken) wake(tenant)
+    until.throwIfAborted()
     const removed = await sweeper.sweep(host, until)
+    until.throwIfAborted()
     deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.orphans, removed, corrected })
   }
 

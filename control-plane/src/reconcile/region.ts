@@ -273,7 +273,7 @@ export function createRegion({
         attachedContainers: isCluster ? etcdContainersOf(stacks.own(await regionInput(inUse, signal))) : [],
       }
       const silent = await requireEngine().removeServices(tenantId, parts, signal, edge)
-      if (isCluster) await access().remove(tenantId, signalFor(execMilliseconds, signal))
+      if (isCluster && silent.length === 0) await access().remove(tenantId, signalFor(execMilliseconds, signal))
       return silent
     },
 

@@ -80,8 +80,10 @@ async function purgeServices(snapshot: Snapshot, run: Reconciliation, signal: Ab
   } catch (error) {
     if (!(await isOnLostHosts(error, snapshot, run))) throw error
   }
-  await region.closeCluster(snapshot, signal)
-  if (region.spansHosts && (hasCluster(snapshot) || snapshot.moving?.isolation === 'cluster-per-tenant')) {
+  // A move may have given it one in addition.
+  const usesCluster = hasCluster(snapshot) || snapshot.moving?.isolation === 'cluster-per-tenant'
+  if (usesCluster) await region.closeCluster({ id: snapshot.id, isolation: 'cluster-per-tenant' }, signal)
+  if (region.spansHosts && usesCluster) {
     // Its files are in the bucket of the runtimes that tenants share.
     const urls = region.runtimeUrls({ id: snapshot.id, isolation: 'schema-per-tenant' })
     await Promise.any(urls.map((url) => probe.removeData(url, snapshot.id, signal)))

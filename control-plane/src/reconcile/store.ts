@@ -87,6 +87,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       )
     },
 
+    async mayHoldHomes(regionId) {
+      const where = { regionId, isolation: 'schema-per-tenant', homeVersion: { not: null } }
+      return (await database.tenant.count({ where })) > 0
+    },
+
     async hasClusters(regionId) {
       const where = { regionId, isolation: 'cluster-per-tenant', ...observedHome }
       return (await database.tenant.count({ where })) > 0
