@@ -136,7 +136,10 @@ export async function connectStack({ lab, files, directory, up }: Stack, knownKe
   const callOn = async (host: LabHost, method: string, path: string, body?: unknown): Promise<ApiResponse> => {
     const response = await fetch(`http://${host.address}:${controlPort}${path}`, {
       method,
-      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      headers: {
+        authorization: `Bearer ${key}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(60_000),
     })
