@@ -43,7 +43,16 @@ export async function removeAbandonedCluster(
     if (present?.homeVersion !== undefined || present?.generation !== generation)
       throw new EngineError('UNHEALTHY', 'The tenant has changed meanwhile.')
   })
-  // With its keys, a member that remains on such a host does not continue while another one begins.
+  requireRemoved(silent)
+}
+
+/**
+ * Rejects a removal that hosts may have missed: with the keys of the cluster, a member that remains there does not continue while another
+ * one begins.
+ * @param silent the hosts that did not respond
+ * @throws EngineError UNHEALTHY
+ */
+export function requireRemoved(silent: readonly string[]): void {
   if (silent.length > 0)
     throw new EngineError('UNHEALTHY', `The cluster begins again when the host "${silent.join('", "')}" responds.`)
 }

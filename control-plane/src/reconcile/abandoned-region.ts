@@ -5,7 +5,7 @@ import { type Engine, EngineError } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import type { Log } from '../platform/log.ts'
 import { clusterMembers, clusterRouters, databaseVolumes, type Stack } from '../stacks/index.ts'
-import { hasProgress, primaryMilliseconds } from './abandoned-cluster.ts'
+import { hasProgress, primaryMilliseconds, requireRemoved } from './abandoned-cluster.ts'
 import type { Region } from './region.ts'
 
 /** The dependencies of the removal. */
@@ -39,9 +39,7 @@ export function createAbandonedRegion({ region, engine, clock, edge, log }: Aban
         if (!(await isIncomplete())) throw new EngineError('UNHEALTHY', 'The cluster has begun meanwhile.')
       },
     )
-    // With its keys, a member that remains on such a host does not continue while another one begins.
-    if (silent.length > 0)
-      throw new EngineError('UNHEALTHY', `The cluster begins again when the host "${silent.join('", "')}" responds.`)
+    requireRemoved(silent)
     await edge('before')
     await region.closeCluster(cluster, signal)
     await edge('after')
