@@ -26,6 +26,7 @@ function startLoop() {
   const conditions = createRegionConditions(clock)
   const stop = new AbortController()
   const events = { recoveries: 0 }
+  const warnings: object[] = []
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
   const engine: { observe(): Promise<object>; converge(stack: Stack): Promise<void> } = {
     observe: () => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
@@ -63,11 +64,11 @@ function startLoop() {
       },
       conditions,
       measure: () => undefined,
-      log: { info: () => undefined, warn: () => undefined },
+      log: { info: () => undefined, warn: (about: object) => void warnings.push(about) },
     },
     stop.signal,
   )
-  return { clock, conditions, engine, region, volumes, loop, events, stop: () => stop.abort() }
+  return { clock, conditions, engine, region, volumes, loop, events, warnings, stop: () => stop.abort() }
 }
 
 t.test('A converged region is ready, with the time of the last observation', async (t) => {
@@ -178,12 +179,14 @@ t.test('The recovery of an engine is reported once, and only after an outage', a
 })
 
 t.test('A call that never ends ends its sweep only', async (t) => {
-  const { clock, conditions, engine, region, loop } = startLoop()
+  const { clock, conditions, engine, region, loop, warnings } = startLoop()
   const { observe } = engine
   const { ownStack } = region
   engine.observe = () => new Promise<object>(() => undefined)
   const first = loop.sweep()
-  clock.pass(600)
+  clock.pass(60)
+  t.same(warnings, [{ region: 'r', step: 'observe the hosts', seconds: 60 }], 'the log shows where it waits')
+  clock.pass(540)
   await first
   t.match(conditions.of('r'), { status: 'False', message: 'The region could not be observed. The sweep is retried.' })
   engine.observe = observe
@@ -194,8 +197,10 @@ t.test('A call that never ends ends its sweep only', async (t) => {
   const second = loop.sweep()
   // The sweep reaches the call.
   await new Promise((resolve) => setImmediate(resolve))
+  warnings.length = 0
   clock.pass(300)
   await second
+  t.match(warnings[0], { step: 'read the specification of its own services', seconds: 60 })
   t.match(conditions.of('r'), { status: 'False' })
   region.ownStack = ownStack
   await loop.sweep()

@@ -15,6 +15,7 @@ import { unlessAborted } from '../platform/unless-aborted.ts'
 import { isDedicated, type Region } from './region.ts'
 import type { RegionConditions } from './region-conditions.ts'
 import { shouldMove } from './should-move.ts'
+import { type AtStep, reportSlowSteps } from './slow-steps.ts'
 import { isSpreadOutdated } from './spread.ts'
 
 interface RegionLoopDeps {
@@ -82,7 +83,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   }
 
   /** Converges the region's own stack. @returns whether a change was necessary */
-  const convergeOwn = async (host: ObservedHost, until: AbortSignal): Promise<boolean> => {
+  const convergeOwn = async (host: ObservedHost, until: AbortSignal, at: AtStep): Promise<boolean> => {
+    at('read the specification of its own services')
     const [homes, clusters] = await Promise.all([store.hasHomes(region.config.id), store.hasClusters(region.config.id)])
     const stack = await region.ownStack(
       { homes, clusters },
@@ -94,6 +96,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       return false
     }
     const own = partOf(host, ownStack)
+    at('replace members of etcd')
     const { stack: prepared, held } = await convergence.replaceMembers(stack, own, until)
     const mustExist = new Set(prepared.volumes.filter((volume) => volume.mustExist).map(({ name }) => name))
     const lost = lostVolumes(reachablePart(stack, own), own).filter((name) => mustExist.has(name))
@@ -104,8 +107,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       )
     const present = withoutVolumes(prepared, [...lost, ...held])
     const differs = planSteps(present, own).length > 0
-    if (differs) await convergence.converge(present, own, homes, until, stack)
-    else {
+    if (differs) {
+      at('converge its own services')
+      await convergence.converge(present, own, homes, until, stack)
+    } else {
+      at('check its own services')
       const states = region.spansHosts ? await store.placements.states(region.config.id) : new Map<string, HostState>()
       const mayHoldHomes = await store.mayHoldHomes(region.config.id)
       await convergence.check(present, new Set(states.keys()), mayHoldHomes, until)
@@ -146,14 +152,15 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     if (!wasReachable) deps.recovered()
     return host
   }
-  const sweepOnce = async (until: AbortSignal): Promise<void> => {
+  const sweepOnce = async (until: AbortSignal, at: AtStep): Promise<void> => {
     const begin = clock.now().getTime()
+    at('observe the hosts')
     const host = await poll(until)
     const encryption = networkEncryption(region.config.docker, ownStack, host)
     if (encryption !== undefined && !until.aborted) deps.conditions.encrypted(region.config.id, encryption)
     // A failure of the region's shared services does not stop the work for tenants with services of their own.
     const own = AbortSignal.any([until, clock.timeout(ownMilliseconds)])
-    const corrected = await unlessAborted(convergeOwn(host, own), own).catch((error: unknown) => {
+    const corrected = await unlessAborted(convergeOwn(host, own, at), own).catch((error: unknown) => {
       if (until.aborted) return false
       reportFailure(
         error,
@@ -161,6 +168,7 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       )
       return false
     })
+    at('compare the tenants with their specification')
     // A new gateway changes the networks of all tenants.
     const seen = corrected ? await poll(until) : host
     const woken = await tenantsWithDrift(seen, until).catch((error: unknown) => {
@@ -173,10 +181,14 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
     })
     for (const tenant of woken) wake(tenant)
     until.throwIfAborted()
+    at('remove what no tenant owns')
     const removed = await sweeper.sweep(host, until)
     until.throwIfAborted()
     deps.measure({ seconds: (clock.now().getTime() - begin) / 1000, orphans: sweeper.orphans, removed, corrected })
   }
+
+  const reportSlow = (step: string, seconds: number) =>
+    log.warn({ region: region.config.id, step, seconds }, 'A step of the sweep of a region takes long.')
 
   const sweep = (): Promise<void> => {
     if (sweeping !== undefined) {
@@ -188,7 +200,8 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
         isSweepPending = false
         const until = AbortSignal.any([signal, clock.timeout(sweepMilliseconds)])
         // A call that does not end must not end all sweeps.
-        await unlessAborted(sweepOnce(until), until).catch((error: unknown) => {
+        const work = (at: AtStep) => unlessAborted(sweepOnce(until, at), until)
+        await reportSlowSteps({ clock, report: reportSlow }, work).catch((error: unknown) => {
           reportFailure(error, 'The region could not be observed. The sweep is retried.')
         })
       } while (readSweepPending() && !stopped())
