@@ -108,7 +108,7 @@ export async function seen(platform: StackPlatform, owners: readonly Owner[]): P
       owner,
       "select count(*)::int as count, md5(string_agg(id || text, ',' order by id)) as content from ledger",
     )
-    everything[`${name}: usage`] = await read(`/v1/tenants/${id}/usage?month=${month}`)
+    everything[`${name}: usage`] = await read(`/v1/tenants/${id}/usage/${month}`)
     everything[`${name}: invoices`] = (await read(`/v1/tenants/${id}/invoices`))['invoices']
     const backups = (await read(`/v1/tenants/${id}/backups`))['backups'] as Body[]
     everything[`${name}: backups`] = backups.map((backup) =>

@@ -241,7 +241,9 @@ export async function seen(installation: Installation, owners: readonly Owner[])
       url,
       "select count(*)::int as count, md5(string_agg(id || text, ',' order by id)) as content from ledger",
     )
-    everything[`${name}: usage`] = (await call('GET', `/v1/tenants/${id}/usage?month=${month}`)).body
+    const usage = await call('GET', `/v1/tenants/${id}/usage/${month}`)
+    if (usage.status !== 200) throw new Error(`usage of ${name}: ${JSON.stringify(usage)}`)
+    everything[`${name}: usage`] = usage.body
     const { invoices } = (await call('GET', `/v1/tenants/${id}/invoices`)).body as {
       invoices: { id: string; number: string; state: string }[]
     }
