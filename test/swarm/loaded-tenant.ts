@@ -6,7 +6,7 @@ import { startHttpClient } from '../clusters/http-client.ts'
 import { lostNothing, startWriter } from '../clusters/writer.ts'
 import { openBalancer } from './balancer.ts'
 
-const secondsToReady = 240
+const secondsToReady = 600
 
 export interface LoadedTenant {
   id: string
