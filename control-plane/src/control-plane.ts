@@ -50,14 +50,12 @@ import {
   createRoomCheck,
   createRoomStore,
   createRegion,
-  createRegionConditions,
   createRegionProbe,
   type Failpoint,
   type ReconcileStore,
   type Region,
   type RegionOptions,
-  createRegionEvents,
-  reportRegions,
+  openRegionConditions,
 } from './reconcile/index.ts'
 import { superuserOf, type RegionConfig } from './regions/index.ts'
 import { openRebalances, rebalanceJobs } from './rebalance/index.ts'
@@ -191,8 +189,8 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   const planIds = async () => (await plans.list()).map(({ id }) => id)
   if (config.billing !== undefined) await checkBilling(billing, config.billing, await planIds())
   let pdfFonts: Promise<PdfFonts> | undefined
-  const conditions = createRegionConditions(clock)
-  const metrics = createMetrics(conditions, now)
+  const regionConditions = openRegionConditions({ database, clock, log, now })
+  const metrics = createMetrics(regionConditions.conditions, now)
   const sessions = openSessions(config, homes, { database, seal, measures: metrics.sessions, clock, log })
   const tenants = createTenantStore(stores)
   const spending = createSpendingStore(stores)
@@ -245,7 +243,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
       removeOldEntries({ store: createOldEntries(database, now), days: config.auditDays, clock, log }),
       deleteOldOperations({ store: createOldOperations(database), days: config.operationDays, clock, log }),
       watchQuotas({ ...jobDeps, store: createQuotaWatchStore(database, now) }),
-      reportRegions({ conditions, events: createRegionEvents(database, now), clock, log }),
+      ...regionConditions.jobs,
       runRollouts({ ...jobDeps, ledger: createRolloutLedger(database, now) }),
       ...rebalanceJobs({ ...jobDeps, ...stores, ...moveDeps, tenants, measure: metrics.sharedDatabase }),
       ...(config.billing === undefined
@@ -300,8 +298,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
     hosts,
     placements: reconcileStore.placements,
     ...createRoomCheck({ ...observationDeps, room: createRoomStore(database) }),
-    regionCondition: (region) => conditions.of(region),
-    regionConditions: (region) => conditions.listOf(region),
+    regionConditions: regionConditions.read,
     engineOf: (region) => regions.get(region)?.engine,
     sharedServer: (region) => sessions.sharedServer(region),
     changes,
@@ -348,7 +345,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
               store: reconcileStore,
               regions,
               homeVersion: migrationsFingerprint(migrations),
-              conditions,
+              conditions: regionConditions.conditions,
               probe,
               changes,
               failpoint: deps.failpoint,

@@ -14,6 +14,7 @@ import { armedCommand, controlContainer, createArmedControlPlanes } from './arme
 import { until } from './docker.ts'
 import { clusterImages, type ApiResponse } from './docker-platform.ts'
 import { query, startPostgres } from './postgres.ts'
+import { readyRegion } from './ready-region.ts'
 import { startS3Server } from './s3-server.ts'
 import { startSwarmLab, type LabHost, type SwarmLab } from './swarm-lab.ts'
 
@@ -59,8 +60,8 @@ export interface SwarmPlatform {
   /** The hosts with a control plane, and the functions that arm its failpoints. */
   controlHosts: readonly LabHost[]
   armed: ReturnType<typeof createArmedControlPlanes>
-  /** Returns the status of the region's condition `Ready`; undefined if no control plane leads. */
-  readiness(): Promise<string | undefined>
+  /** Returns whether the region is ready; undefined if no control plane leads. */
+  readiness(): Promise<boolean | undefined>
   /** Makes the S3 server reachable, or unreachable. */
   connectStorage(isConnected: boolean): void
   /** Kills the control database, which then starts again. */
@@ -216,17 +217,10 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     }
     throw failure
   }
-  /** Returns the conditions of the region, which only the leader knows. */
-  const regionOn = async (host: LabHost): Promise<{ type: string; status: string }[]> => {
-    const { body } = await callOn(host, 'GET', '/v1/regions')
-    const regions = body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined
-    return regions?.[0]?.conditions ?? []
-  }
-  const conditionOn = async (host: LabHost): Promise<string | undefined> =>
-    (await regionOn(host)).find(({ type }) => type === 'Ready')?.status
+  const conditionOn = (host: LabHost) => readyRegion(url(host), platformKey)
   /** Returns what the control planes know of the region, and what they do in the control database. */
   const describePlanes = async (): Promise<string> => {
-    const known = await Promise.all(controlHosts.map((host) => regionOn(host).catch(String)))
+    const known = await Promise.all(controlHosts.map((host) => callOn(host, 'GET', '/v1/regions').catch(String)))
     const sessions = await query(
       postgres.url('control'),
       `select (select epoch::text from installation), pid, client_addr::text, application_name, state, wait_event, query,
@@ -239,7 +233,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   const leader = () =>
     until(async () => {
       const found = await conditions()
-      return controlHosts[found.findIndex((status) => status !== undefined)]
+      return controlHosts[found.findIndex((isReady) => isReady !== undefined)]
     }, 60)
   const [{ name: installation }] = (await query(postgres.url('control'), 'select name from installation')) as [
     { name: string },
@@ -247,7 +241,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   const sharedCluster = regionStackId('local', installation)
   await until(async () => {
     const found = await Promise.all(controlHosts.map(conditionOn))
-    return found.includes('True') ? true : undefined
+    return found.includes(true) ? true : undefined
   }, 240).catch(async (cause: unknown) => {
     const members = await Promise.all(clusterMembers.map((member) => memberLogs(sharedCluster, member)))
     const planes = await describePlanes()
@@ -276,7 +270,7 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     leader,
     controlHosts,
     armed: createArmedControlPlanes({ directory, hosts: controlHosts, isUp, leader, logs }),
-    readiness: async () => (await conditions()).find((status) => status !== undefined),
+    readiness: async () => (await conditions()).find((isReady) => isReady !== undefined),
     connectStorage: storageLink.connect,
     crashControlDatabase: () => postgres.crash(),
     sharedCluster,

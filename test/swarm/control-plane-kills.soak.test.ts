@@ -105,7 +105,7 @@ async function unsettled(platform: SwarmPlatform, away: ReadonlySet<LabHost>): P
   const swarm = await Promise.all(
     ['service', 'config', 'secret'].map(async (kind) => hosts[0].docker(kind, 'ls', '--quiet')),
   )
-  const readiness = away.size > 0 ? 'True' : await platform.readiness()
+  const readiness = away.size > 0 ? true : await platform.readiness()
   const found = [
     ...differences(placed, await Promise.all(present.map(objectsOf))),
     ...(await unknownUsers(hosts[0], tenants)),
@@ -115,7 +115,7 @@ async function unsettled(platform: SwarmPlatform, away: ReadonlySet<LabHost>): P
       .filter((row) => !tenants.has(String(row['stack_id'])))
       .map((row) => `A subnet remains: ${JSON.stringify(row)}`),
     ...swarm.filter((text) => text !== '').map((text) => `The swarm has a service, config or secret: ${text}`),
-    ...(readiness === 'True' ? [] : [`The region's condition Ready is ${readiness}.`]),
+    ...(readiness === true ? [] : [`The region's condition Ready is ${readiness}.`]),
   ]
   return found.length === 0 ? undefined : found.join('\n')
 }

@@ -2,15 +2,12 @@
 // tenants. No read fails, writes are held for moments, and no acknowledged row or file is lost.
 import t from 'tap'
 import { until } from '#test/support/docker.ts'
-import { effort } from '#test/support/effort.ts'
 import { startSwarmPlatform } from '#test/support/swarm-platform.ts'
-import { startManyTenants } from './many-tenants.ts'
+import { startManyTenants, tenantsOfKind } from './many-tenants.ts'
 import { shown } from './shown.ts'
 
-/** Tenants of each of the two kinds. */
-const tenantsOfKind = effort({ small: 1, full: 10 })
 /** Milliseconds between two requests of a client. */
-const waitMs = 500
+const waitMs = 1_000
 
 t.test('A host with many tenants is drained', { timeout: 3_600_000 }, async (t) => {
   const platform = await startSwarmPlatform(t)

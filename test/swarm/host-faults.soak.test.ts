@@ -8,11 +8,9 @@ import { effort } from '#test/support/effort.ts'
 import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-platform.ts'
 import { createForeignObjects } from './foreign-objects.ts'
-import { startManyTenants } from './many-tenants.ts'
+import { startManyTenants, tenantsOfKind } from './many-tenants.ts'
 import { shown } from './shown.ts'
 
-/** Tenants of each of the two kinds. */
-const tenantsOfKind = effort({ small: 1, full: 10 })
 /**
  * The number of times that each fault occurs. Set `TENANTRY_ROUNDS`, and `TENANTRY_FAULTS` (`a,b`, with the beginning of a fault's name),
  * for a part of the full run.
@@ -20,7 +18,7 @@ const tenantsOfKind = effort({ small: 1, full: 10 })
 const rounds = Number(process.env['TENANTRY_ROUNDS'] ?? effort({ small: 1, full: 20 }))
 const chosenFaults = process.env['TENANTRY_FAULTS']?.split(',')
 /** Milliseconds between two requests of a client. */
-const waitMs = 500
+const waitMs = 1_000
 /** The time for which the fault lasts after the writes continue. */
 const lastingMilliseconds = 5_000
 

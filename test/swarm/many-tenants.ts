@@ -1,7 +1,11 @@
 // Tenants of both kinds that serve on several hosts, with clients: those with clusters of their own, and those that share the region's.
 import type { Test } from 'tap'
+import { effort } from '#test/support/effort.ts'
 import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
 import { createTenant, startClients, type CreatedTenant, type LoadedTenant } from './loaded-tenant.ts'
+
+/** The number of tenants of each kind. Set `TENANTRY_TENANTS` for another one. */
+export const tenantsOfKind = Number(process.env['TENANTRY_TENANTS'] ?? effort({ small: 1, full: 10 }))
 
 export interface ManyTenants {
   owning: LoadedTenant[]

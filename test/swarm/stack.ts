@@ -14,6 +14,7 @@ import { clusterState } from '#control-plane/clusters/cluster-state.ts'
 import { ensureCompose } from '#scripts/compose.ts'
 import { until } from '#test/support/docker.ts'
 import type { ApiResponse } from '#test/support/docker-platform.ts'
+import { readyRegion } from '#test/support/ready-region.ts'
 import { startS3Server } from '#test/support/s3-server.ts'
 import { startSwarmLab, type LabHost } from '#test/support/swarm-lab.ts'
 import { forward } from '#test/support/swarm-platform.ts'
@@ -117,6 +118,7 @@ export async function startPlatform(t: Test): Promise<StackPlatform> {
 export async function connectStack({ lab, files, directory, up }: Stack, knownKey?: string) {
   const [first] = lab.hosts
   const controlHosts = lab.hosts.slice(0, 2)
+  const controlUrl = (host: LabHost) => `http://${host.address}:${controlPort}`
   const logs = async () => {
     const of = (host: LabHost, name: string) => host.docker('logs', '--tail', '30', `tenantry-${name}`).catch(String)
     const parts = ['control-plane', 'docker-proxy', 'etcd-1', 'postgres-1', 'postgres-2', 'caddy']
@@ -134,7 +136,7 @@ export async function connectStack({ lab, files, directory, up }: Stack, knownKe
   }
   const key = knownKey ?? (await explained('No control plane has written the platform key.', until(writtenKey, 240)))
   const callOn = async (host: LabHost, method: string, path: string, body?: unknown): Promise<ApiResponse> => {
-    const response = await fetch(`http://${host.address}:${controlPort}${path}`, {
+    const response = await fetch(`${controlUrl(host)}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${key}`,
@@ -157,11 +159,11 @@ export async function connectStack({ lab, files, directory, up }: Stack, knownKe
     }
     throw failure
   }
-  const isReady = async (host: LabHost) => {
-    const { body } = await callOn(host, 'GET', '/v1/regions').catch(() => ({ body: {} as Record<string, unknown> }))
-    const [region] = (body['regions'] as { conditions: { type: string; status: string }[] }[] | undefined) ?? []
-    return region?.conditions.find(({ type }) => type === 'Ready')?.status === 'True'
-  }
+  const isReady = (host: LabHost) =>
+    readyRegion(controlUrl(host), key).then(
+      (isReady) => isReady === true,
+      () => false,
+    )
   /** Waits until the region is ready. @returns the host of the control plane that leads */
   const untilReady = async (): Promise<LabHost> => {
     const ready = async () => {
@@ -184,7 +186,7 @@ export async function connectStack({ lab, files, directory, up }: Stack, knownKe
     explained,
     untilReady,
     /** URL of the control plane on a host. */
-    controlUrl: (host: LabHost) => `http://${host.address}:${controlPort}`,
+    controlUrl,
     gatewayPort,
     postgresPort,
     controlHosts,

@@ -5804,7 +5804,7 @@ export interface paths {
                                 engine: string;
                                 domain: string;
                                 isolations: string[];
-                                /** @description The conditions at the last check; empty without a check, or where another control plane is the leader */
+                                /** @description The conditions at the last check; empty without a check */
                                 conditions: {
                                     type: string;
                                     status: string;

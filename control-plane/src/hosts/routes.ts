@@ -73,8 +73,8 @@ export interface HostRoutesDeps {
   regions: readonly RegionConfig[]
   hosts: Pick<HostStore, 'records' | 'tenantCounts' | 'placements'>
   placements: Pick<PlacementStore, 'states' | 'setState'>
-  /** Returns the region's condition at the leader's last check; undefined without one. */
-  regionCondition(region: string): RegionCondition | undefined
+  /** Returns the conditions of all regions at the leader's last check, by region. */
+  regionConditions(): Promise<ReadonlyMap<string, readonly RegionCondition[]>>
 }
 
 /** Adds the routes that return the hosts of the regions. */
@@ -141,14 +141,18 @@ export function addHostRoutes(app: Api, deps: HostRoutesDeps): void {
 
 /** Returns the hosts of all regions, or of one. */
 async function hostsOf(deps: HostRoutesDeps, region: string | undefined): Promise<Static<typeof HostBody>[]> {
-  const [records, counts] = await Promise.all([deps.hosts.records(), deps.hosts.tenantCounts()])
+  const [records, counts, conditions] = await Promise.all([
+    deps.hosts.records(),
+    deps.hosts.tenantCounts(),
+    deps.regionConditions(),
+  ])
   const recordOf = (regionId: string, hostId: string) =>
     records.find((record) => record.regionId === regionId && record.hostId === hostId)
   const chosen = deps.regions.filter(({ id }) => region === undefined || id === region)
   const found = await Promise.all(
     chosen.map(async (config) => {
       const { id, docker } = config
-      const condition = deps.regionCondition(id)
+      const condition = conditions.get(id)?.find(({ type }) => type === 'Ready')
       const several = docker === undefined ? [] : hostsOfRegion(docker)
       if (several.length === 0) return [toHostBody(config, recordOf(id, ''), counts.get(id), condition)]
       const [placed, states] = await Promise.all([deps.hosts.placements(id), deps.placements.states(id)])

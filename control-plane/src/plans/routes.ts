@@ -14,8 +14,8 @@ const MaybeInteger = Type.Union([Type.Integer(), Type.Null()], { description: 'n
 export interface PlanRoutesDeps {
   plans: PlanStore
   regions: readonly RegionConfig[]
-  /** Returns the region's conditions at the leader's last check; none without one. */
-  regionConditions(region: string): readonly RegionCondition[]
+  /** Returns the conditions of all regions at the leader's last check, by region. */
+  regionConditions(): Promise<ReadonlyMap<string, readonly RegionCondition[]>>
 }
 
 /** Adds the routes that list plans with their quotas, and regions (specification, section 8). */
@@ -89,8 +89,7 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
                     observed_at: Type.String({ description: 'ISO 8601, UTC' }),
                   }),
                   {
-                    description:
-                      'The conditions at the last check; empty without a check, or where another control plane is the leader',
+                    description: 'The conditions at the last check; empty without a check',
                   },
                 ),
               }),
@@ -99,18 +98,21 @@ export function addPlanRoutes(app: Api, deps: PlanRoutesDeps): void {
         },
       },
     },
-    (request) => ({
-      regions: regionsOf(limitOf(request), deps.regions).map((region) => {
-        const { id, engine, domain } = region
-        return {
-          id,
-          engine,
-          domain,
-          isolations: [...isolationsOf(region)],
-          conditions: [...deps.regionConditions(id)],
-        }
-      }),
-    }),
+    async (request) => {
+      const conditions = await deps.regionConditions()
+      return {
+        regions: regionsOf(limitOf(request), deps.regions).map((region) => {
+          const { id, engine, domain } = region
+          return {
+            id,
+            engine,
+            domain,
+            isolations: [...isolationsOf(region)],
+            conditions: [...(conditions.get(id) ?? [])],
+          }
+        }),
+      }
+    },
   )
 }
 

@@ -3,10 +3,10 @@ export { control, type ControllerMeasures } from './controller.ts'
 export { type Failpoint, parseFailpoints } from './failpoints.ts'
 export { firstResponse } from './first-response.ts'
 export { describeHealth } from './describe-health.ts'
-export { type RegionEventDeps, reportRegions } from './jobs-region-events.ts'
 export { unobservedHome, type ReconcileStore, type Snapshot } from './reconcile-store.ts'
 export { createHostChoice, type HostChoice } from './host-choice.ts'
-export { createRegionConditions, type RegionConditions } from './region-conditions.ts'
+export { openRegionConditions } from './open-region-conditions.ts'
+export type { RegionConditions } from './region-conditions.ts'
 export {
   type CountersProbe,
   createRegionProbe,
@@ -20,4 +20,3 @@ export { createRegion, hasBegun, hasCluster, isDedicated, type Region, type Regi
 export { silentHosts } from './spread.ts'
 export { startServices } from './start-services.ts'
 export { createReconcileStore } from './store.ts'
-export { createRegionEvents } from './store-region-events.ts'

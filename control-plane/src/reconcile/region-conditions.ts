@@ -1,4 +1,4 @@
-// Conditions of the regions as the leading control plane last observed them, in memory, for the API and the metrics.
+// Conditions of the regions as the leading control plane last observed them, in memory, for the metrics, and to be recorded.
 import type { Clock } from '../platform/clock.ts'
 import { EngineError } from '../engines/index.ts'
 import { reasonOf } from './not-ready.ts'
@@ -31,11 +31,17 @@ export function createRegionConditions(clock: Pick<Clock, 'now'>) {
     /** Records whether the traffic between the region's hosts is encrypted. */
     encrypted: (region: string, reported: Reported): void =>
       void encryption.set(region, observed('Encrypted', reported)),
-    /** Returns whether a region is ready; undefined before the first observation, or if another control plane leads. */
-    of: (region: string): RegionCondition | undefined => known.get(region),
-    /** Returns all conditions of a region, `Ready` first; none before the first observation, or if another control plane leads. */
-    listOf: (region: string): RegionCondition[] =>
-      [known.get(region), encryption.get(region)].filter((condition) => condition !== undefined),
+    /**
+     * Returns all conditions of each region whose own services were observed, by region, `Ready` first. There are none if another control
+     * plane leads.
+     */
+    listed: (): ReadonlyMap<string, RegionCondition[]> =>
+      new Map(
+        [...known].map(([region, ready]) => {
+          const encrypted = encryption.get(region)
+          return [region, encrypted === undefined ? [ready] : [ready, encrypted]]
+        }),
+      ),
     /** Returns whether each observed region is ready, by region. */
     all: (): ReadonlyMap<string, RegionCondition> => known,
     /** Evicts all conditions, because another control plane leads. */

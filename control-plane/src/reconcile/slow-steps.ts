@@ -1,4 +1,4 @@
-// Reports the step of a piece of work that takes long, so that the log shows for what it waits.
+// Reports the step of some work that takes long, so that the log shows for what it waits.
 import type { Clock } from '../platform/clock.ts'
 
 /** Names the step that begins. */
