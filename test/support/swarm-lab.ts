@@ -45,7 +45,7 @@ export interface SwarmLab {
  * Starts three hosts with the images of the test's engine, all of them managers of one swarm, which needs root. The end of the
  * test removes them.
  */
-export async function startSwarmLab(t: Test): Promise<SwarmLab> {
+export async function startSwarmLab(t: Pick<Test, 'teardown'>): Promise<SwarmLab> {
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-lab-'))
   const name = `tl${randomBytes(3).toString('hex')}`
   const net = `198.18.${randomInt(256)}`

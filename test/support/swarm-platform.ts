@@ -332,7 +332,7 @@ interface Forwarded {
 }
 
 /** Forwards a port of the lab's address of this machine to the same service at 127.0.0.1. */
-export async function forward(t: Test, address: string, target: number): Promise<Forwarded> {
+export async function forward(t: Pick<Test, 'teardown'>, address: string, target: number): Promise<Forwarded> {
   const clients = new Set<Socket>()
   let isConnected = true
   const server = createServer((client) => {

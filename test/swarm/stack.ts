@@ -21,7 +21,8 @@ import { forward } from '#test/support/swarm-platform.ts'
 
 const run = promisify(execFile)
 const project = new URL('../../', import.meta.url).pathname
-const domain = 'apps.example.org'
+/** The domain of the platform. */
+export const domain = 'apps.example.org'
 const [controlPort, gatewayPort, postgresPort, httpsPort] = [4400, 8080, 5433, 443]
 
 /** Hosts with or without a platform. */
@@ -30,7 +31,7 @@ export type Stack = Awaited<ReturnType<typeof openStack>>
 export type StackPlatform = Awaited<ReturnType<typeof connectStack>>
 
 /** Starts three hosts without a platform, and an S3 server. */
-export async function openStack(t: Test) {
+export async function openStack(t: Pick<Test, 'teardown'>) {
   const lab = await startSwarmLab(t)
   const [s3, compose] = [await startS3Server(), await ensureCompose()]
   const directory = await mkdtemp(join(tmpdir(), 'tenantry-stack-'))
@@ -80,6 +81,11 @@ export async function openStack(t: Test) {
       }
     }
   }
+  const hostOptions = lab.hosts.flatMap(({ id, address, socket }) => [
+    '--host',
+    `${id}=${address},docker-socket=${socket}`,
+  ])
+  const setupArguments = [...Object.entries(options).flatMap(([name, value]) => [`--${name}`, value]), ...hostOptions]
   return {
     lab,
     s3,
@@ -89,15 +95,12 @@ export async function openStack(t: Test) {
     files,
     /** URL at which the hosts reach the S3 server. */
     s3Endpoint: storage.origin,
+    /** Options of `deploy/setup --swarm` for these hosts. */
+    setupArguments,
     /** Runs `deploy/setup --swarm`, with further options. @returns its output */
     async setUp(...more: string[]): Promise<string> {
-      const hosts = lab.hosts.flatMap(({ id, address, socket }) => [
-        '--host',
-        `${id}=${address},docker-socket=${socket}`,
-      ])
-      const named = Object.entries(options).flatMap(([name, value]) => [`--${name}`, value])
       const env = { ...process.env, DOCKER_HOST: `unix://${first.socket}` }
-      return (await run(join(project, 'deploy/setup'), ['--swarm', ...named, ...hosts, ...more], { env })).stdout
+      return (await run(join(project, 'deploy/setup'), ['--swarm', ...setupArguments, ...more], { env })).stdout
     },
     compose: composeOn,
     /** Starts or replaces the containers of a host. */

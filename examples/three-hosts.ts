@@ -1,0 +1,80 @@
+// Three hosts on this machine, joined by Docker Swarm, and an S3 server, on which a platform can be set up and lose a host as
+// docs/operate/several-hosts.md describes: `npm run three-hosts`, as root on Linux.
+import { createInterface } from 'node:readline/promises'
+import { join } from 'node:path'
+import { openEngineWithImages } from '#scripts/engine-with-images.ts'
+import { ensureSwift } from '#scripts/swift.ts'
+import { domain, openStack, type Stack } from '#test/swarm/stack.ts'
+
+type Host = Stack['lab']['hosts'][number]
+
+const verbs: Record<string, (host: Host) => Promise<unknown>> = {
+  kill: async (host) => host.kill(),
+  start: (host) => host.start(),
+  cut: (host) => host.connect(false),
+  connect: (host) => host.connect(true),
+}
+
+/** Returns the commands of the guide, with the values of these hosts. */
+function guide({ lab, files, directory, setupArguments }: Stack): string {
+  const on = ({ socket }: Host) => `DOCKER_HOST=unix://${socket}`
+  const [first] = lab.hosts
+  const starts = lab.hosts.map(
+    (host) => `${on(host)} docker compose --project-directory ${join(files, 'hosts', host.id)} up --detach`,
+  )
+  return `The hosts are joined, and have the images. In another terminal, from the project's folder, as root:
+
+# Write the files
+${on(first)} deploy/setup --swarm \\
+  ${setupArguments.map((argument) => (argument.startsWith('--') ? argument : `${argument} \\\n `)).join(' ')}
+
+# Start each host
+${starts.join('\n')}
+
+# Read the platform key (if the first host does not have it, the second one does), and wait until the region is ready
+KEY=$(${on(first)} docker exec tenantry-control-plane cat /var/lib/tenantry/platform-key)
+curl -H "Authorization: Bearer $KEY" http://${first.address}:4400/v1/regions
+
+# Run the demo for each isolation model. The console is at http://${first.address}:4400
+echo '${first.address} ${domain}' >> /etc/hosts
+export NODE_EXTRA_CA_CERTS=${join(files, 'authorities/clients.pem')}
+echo "$KEY" > ${join(directory, 'key')}
+npm run demo -- --control-url http://${first.address}:4400 --key-file ${join(directory, 'key')} --plan Pro --isolation schema-per-tenant
+npm run demo -- --control-url http://${first.address}:4400 --key-file ${join(directory, 'key')} --plan Pro --isolation database-per-tenant
+npm run demo -- --control-url http://${first.address}:4400 --key-file ${join(directory, 'key')} --plan Pro --isolation cluster-per-tenant
+
+Here: "kill host-1" ends all its processes, as the loss of power does, "start host-1" starts it again, "cut host-1" takes its network away,
+"connect host-1" returns it. "end" removes everything.`
+}
+
+/** Carries out commands until the input ends. */
+async function takeCommands({ lab }: Stack): Promise<void> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: '> ' })
+  lines.on('SIGINT', () => lines.close())
+  process.once('SIGTERM', () => lines.close())
+  lines.prompt()
+  for await (const line of lines) {
+    const [verb = '', id = ''] = line.trim().split(/\s+/)
+    if (verb === 'end') break
+    const [work, host] = [verbs[verb], lab.hosts.find((one) => one.id === id)]
+    if (work === undefined || host === undefined)
+      console.log(
+        `Unknown command ${JSON.stringify(line)}. Commands: ${Object.keys(verbs).join(', ')} with host-1, host-2 or host-3; end.`,
+      )
+    else await work(host).then(() => console.log('done'), console.error)
+    lines.prompt()
+  }
+  lines.close()
+}
+
+const teardowns: (() => unknown)[] = []
+await ensureSwift()
+const engine = await openEngineWithImages(console.log)
+try {
+  const stack = await openStack({ teardown: (work: () => unknown) => void teardowns.push(work) })
+  console.log(guide(stack))
+  await takeCommands(stack)
+} finally {
+  for (const work of teardowns.toReversed()) await work()
+  await engine.stop()
+}
