@@ -44,15 +44,21 @@ npm run demo -- --control-url http://${first.address}:4400 --key-file ${join(dir
 npm run demo -- --control-url http://${first.address}:4400 --key-file ${join(directory, 'key')} --plan Pro --isolation cluster-per-tenant
 
 Here: "kill host-1" ends all its processes, as the loss of power does, "start host-1" starts it again, "cut host-1" takes its network away,
-"connect host-1" returns it. "end" removes everything.`
+"connect host-1" returns it. "end" removes everything but the line in /etc/hosts.`
 }
 
-/** Carries out commands until the input ends. */
-async function takeCommands({ lab }: Stack): Promise<void> {
-  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: '> ' })
+/** Carries out commands until the input ends, or the signal aborts. */
+async function takeCommands({ lab }: Stack, signal: AbortSignal): Promise<void> {
+  const lines = createInterface({ input: process.stdin, output: process.stdout, prompt: '> ', signal })
   lines.on('SIGINT', () => lines.close())
-  process.once('SIGTERM', () => lines.close())
-  lines.prompt()
+  let isOpen = !signal.aborted
+  lines.once('close', () => {
+    isOpen = false
+  })
+  const prompt = () => {
+    if (isOpen) lines.prompt()
+  }
+  prompt()
   for await (const line of lines) {
     const [verb = '', id = ''] = line.trim().split(/\s+/)
     if (verb === 'end') break
@@ -62,18 +68,21 @@ async function takeCommands({ lab }: Stack): Promise<void> {
         `Unknown command ${JSON.stringify(line)}. Commands: ${Object.keys(verbs).join(', ')} with host-1, host-2 or host-3; end.`,
       )
     else await work(host).then(() => console.log('done'), console.error)
-    lines.prompt()
+    prompt()
   }
   lines.close()
 }
 
 const teardowns: (() => unknown)[] = []
+const end = new AbortController()
+// A signal during the start ends the hosts once they have started.
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => end.abort())
 await ensureSwift()
 const engine = await openEngineWithImages(console.log)
 try {
   const stack = await openStack({ teardown: (work: () => unknown) => void teardowns.push(work) })
   console.log(guide(stack))
-  await takeCommands(stack)
+  await takeCommands(stack, end.signal)
 } finally {
   for (const work of teardowns.toReversed()) await work()
   await engine.stop()

@@ -35,12 +35,17 @@ t.test('A control plane that does not lead shows what the leading one has record
   ofLeader.ready(region)
   await poll(epoch)
   t.match(await seen(), [{ type: 'Ready', status: 'True', reason: 'Observed', message: '' }, { type: 'Encrypted' }])
+  ofLeader.evict()
+  ofLeader.ready(region)
+  await poll(epoch)
+  t.match(await seen(), [{ type: 'Ready', status: 'True' }])
+  t.equal((await seen())?.length, 1, 'one that is not observed any more ends')
 })
 
 t.test('The leading one shows what it has observed itself', async (t) => {
   const conditions = createRegionConditions(stoppedClock())
   const read = createConditionReader({ conditions, recorded })
-  t.match((await read()).get(region), [{ status: 'True' }, {}], 'the recorded ones until its first observation')
+  t.match((await read()).get(region), [{ status: 'True' }], 'the recorded ones until its first observation')
   conditions.failed(region, new Error('x'), 'It could not be observed.')
   t.match((await read()).get(region), [{ status: 'False', message: 'It could not be observed.' }])
 })
@@ -51,7 +56,7 @@ t.test('An unchanged condition is recorded again after a minute only', async (t)
   const times: string[] = []
   const poll = createConditionPoll({
     conditions,
-    recorded: { ...recorded, record: async (_, { observed_at }) => void times.push(observed_at.slice(11, 19)) },
+    recorded: { ...recorded, record: async (_, [ready]) => void times.push(String(ready?.observed_at).slice(11, 19)) },
   })
   for (let polls = 0; polls < 7; polls++) {
     conditions.ready(region)

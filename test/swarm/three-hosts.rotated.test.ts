@@ -28,7 +28,7 @@ async function checkCluster(t: Test, platform: SwarmPlatform, cluster: string): 
   await checkReplicationTls(t, found, primary, replica)
 }
 
-/** Returns the conditions of the region, which only the control plane that leads knows. */
+/** Returns the conditions of the region as the leading control plane shows them. */
 async function regionConditions(platform: SwarmPlatform): Promise<Record<string, unknown>[]> {
   const leader = new URL(platform.controlUrl)
   leader.hostname = (await platform.leader()).address

@@ -597,10 +597,13 @@ export interface paths {
                                 error: string | null;
                                 /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
                                 last_seen_at: string | null;
+                                /** @description The condition `Ready` of the region; null before the first observation */
                                 condition: {
                                     status: string;
                                     reason: string;
                                     message: string;
+                                    /** @description ISO 8601, UTC */
+                                    observed_at: string;
                                 } | null;
                                 /** @description The tenants of the region; on one of several hosts, `dedicated` are those with services there */
                                 tenants: {
@@ -707,10 +710,13 @@ export interface paths {
                                 error: string | null;
                                 /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
                                 last_seen_at: string | null;
+                                /** @description The condition `Ready` of the region; null before the first observation */
                                 condition: {
                                     status: string;
                                     reason: string;
                                     message: string;
+                                    /** @description ISO 8601, UTC */
+                                    observed_at: string;
                                 } | null;
                                 /** @description The tenants of the region; on one of several hosts, `dedicated` are those with services there */
                                 tenants: {
@@ -816,10 +822,13 @@ export interface paths {
                             error: string | null;
                             /** @description The time of the last successful measurement, from which all amounts are; ISO 8601, UTC */
                             last_seen_at: string | null;
+                            /** @description The condition `Ready` of the region; null before the first observation */
                             condition: {
                                 status: string;
                                 reason: string;
                                 message: string;
+                                /** @description ISO 8601, UTC */
+                                observed_at: string;
                             } | null;
                             /** @description The tenants of the region; on one of several hosts, `dedicated` are those with services there */
                             tenants: {

@@ -68,7 +68,7 @@ export function RegionsScreen() {
                 )}
                 {region.conditions.length === 0 ? (
                   <p class="dim">
-                    No condition was reported: this region has no engine to check, or another control plane leads.
+                    No condition was reported: this region was not checked yet, or has no engine to check.
                   </p>
                 ) : (
                   <Conditions conditions={region.conditions} />

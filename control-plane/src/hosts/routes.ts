@@ -27,10 +27,18 @@ const HostBody = Type.Object({
   last_seen_at: Type.Union([Type.String(), Type.Null()], {
     description: 'The time of the last successful measurement, from which all amounts are; ISO 8601, UTC',
   }),
-  condition: Type.Union([
-    Type.Object({ status: Type.String(), reason: Type.String(), message: Type.String() }),
-    Type.Null(),
-  ]),
+  condition: Type.Union(
+    [
+      Type.Object({
+        status: Type.String(),
+        reason: Type.String(),
+        message: Type.String(),
+        observed_at: Type.String({ description: 'ISO 8601, UTC' }),
+      }),
+      Type.Null(),
+    ],
+    { description: 'The condition `Ready` of the region; null before the first observation' },
+  ),
   tenants: Type.Object(
     { total: Type.Integer(), dedicated: Type.Integer() },
     { description: 'The tenants of the region; on one of several hosts, `dedicated` are those with services there' },
@@ -180,6 +188,10 @@ const nothing = { cpuMillis: 0, memoryBytes: 0 }
 const noAmounts = { total: null, free: null }
 const noTenants: TenantCounts = { total: 0, dedicated: 0, quotaBytes: 0n, unlimited: 0 }
 
+function shownCondition({ status, reason, message, observed_at }: RegionCondition) {
+  return { status, reason, message, observed_at }
+}
+
 function toHostBody(
   { id, engine }: Pick<RegionConfig, 'id' | 'engine'>,
   record: HostRecord | undefined,
@@ -202,10 +214,7 @@ function toHostBody(
     state: record === undefined ? 'unknown' : record.error === undefined ? 'reachable' : 'unreachable',
     error: record?.error ?? null,
     last_seen_at: record?.measuredAt?.toISOString() ?? null,
-    condition:
-      condition === undefined
-        ? null
-        : { status: condition.status, reason: condition.reason, message: condition.message },
+    condition: condition === undefined ? null : shownCondition(condition),
     tenants: { total: counts?.total ?? 0, dedicated: counts?.dedicated ?? 0 },
     cpu_millis: {
       ...amounts(measured?.cpuMillis),

@@ -39,17 +39,16 @@ export function recordRegionConditions(deps: RegionConditionDeps): (leadership: 
   }
 }
 
-/** Creates the poll of one leader. It records what has changed. */
+/** Creates the poll of one leader. It records the conditions of the regions in which they have changed. */
 export function createConditionPoll({ conditions, recorded }: Pick<RegionConditionDeps, 'conditions' | 'recorded'>) {
-  const known = new Map<string, RegionCondition>()
+  const known = new Map<string, readonly RegionCondition[]>()
   return async (epoch: bigint): Promise<void> => {
-    for (const [region, ones] of conditions.listed())
-      for (const condition of ones) {
-        const key = `${region} ${condition.type}`
-        if (isSame(known.get(key), condition)) continue
-        await recorded.record(region, condition, epoch)
-        known.set(key, condition)
-      }
+    for (const [region, listed] of conditions.listed()) {
+      const last = known.get(region) ?? []
+      if (last.length === listed.length && listed.every((condition, at) => isSame(last[at], condition))) continue
+      await recorded.record(region, listed, epoch)
+      known.set(region, listed)
+    }
   }
 }
 

@@ -83,7 +83,11 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
   }
 
   /** Converges the region's own stack. @returns whether a change was necessary */
-  const convergeOwn = async (host: ObservedHost, until: AbortSignal, at: AtStep): Promise<boolean> => {
+  const convergeOwn = async (host: ObservedHost, until: AbortSignal, atStep: AtStep): Promise<boolean> => {
+    // The sweep continues without this work once its time is over.
+    const at: AtStep = (step) => {
+      if (!until.aborted) atStep(step)
+    }
     at('read the specification of its own services')
     const [homes, clusters] = await Promise.all([store.hasHomes(region.config.id), store.hasClusters(region.config.id)])
     const stack = await region.ownStack(

@@ -9,15 +9,20 @@ export type RegionConditionStore = ReturnType<typeof createRegionConditionStore>
 /** Creates the store of the recorded conditions, on the control database. */
 export function createRegionConditionStore(database: Database) {
   return {
-    /** Records a condition of a region. @throws LeadershipLost */
-    async record(region: string, condition: RegionCondition, epoch: bigint): Promise<void> {
-      const { type, status, reason, message, observed_at } = condition
+    /** Records all conditions of a region. @throws LeadershipLost */
+    async record(region: string, conditions: readonly RegionCondition[], epoch: bigint): Promise<void> {
+      const types = conditions.map(({ type }) => type)
       ledRow(
         await database.$queryRaw<{ leads: number }[]>`
           with leader as (${leaderRow(epoch)}),
+          removed as (
+            delete from region_conditions
+            where region_id = ${region} and type <> all(${types}) and exists (select from leader)),
           recorded as (
             insert into region_conditions (region_id, type, status, reason, message, observed_at)
-            select ${region}, ${type}, ${status}, ${reason}, ${message}, ${new Date(observed_at)}
+            select ${region}, type, status, reason, message, observed_at
+            from jsonb_to_recordset(${JSON.stringify(conditions)}::jsonb)
+              as listed(type text, status text, reason text, message text, observed_at timestamptz)
             where exists (select from leader)
             on conflict (region_id, type) do update set
               status = excluded.status, reason = excluded.reason, message = excluded.message,
