@@ -81,6 +81,18 @@ t.test('A host that does not respond is named, left out for five seconds, and th
   t.notOk(all.isDown('b'))
 })
 
+t.test('A response to a call that was sent before another one failed does not end the absence of a host', async (t) => {
+  const sent = Promise.withResolvers<undefined>()
+  const { all, down } = hostsWith({ a: {}, b: { startContainer: () => sent.promise } })
+  const start = all.at('b').startContainer('x', signal)
+  down.add('b')
+  await t.rejects(all.at('b').exec('x', [], { signal }), { code: 'HOST_UNREACHABLE' })
+  sent.resolve(undefined)
+  await start
+  t.same((await all.observe(owner, signal)).unreachableHosts, ['b'])
+  t.ok(all.isDown('b'))
+})
+
 t.test('Without any host the engine is unreachable', async (t) => {
   const { all, down } = hostsWith({ a: {}, b: {} })
   down.add('a').add('b')

@@ -40,6 +40,8 @@ export function linkTo(id: string, host: LinkedHost, now: () => number) {
     if (now() < restsUntil) throw unreachable()
     try {
       const result = await work(host)
+      // A call that was sent before another one failed does not show that the host responds again.
+      if (now() < restsUntil) return result
       respondedAt = now()
       isSilent = false
       return result
