@@ -184,7 +184,7 @@ t.test('a host that ceases to respond does not prevent the removal of what is el
   }
   await t.rejects(
     removal(async () => void calls.push('the network')),
-    { code: 'HOST_UNREACHABLE', message: /"silent" may still have objects/ },
+    { code: 'HOST_UNREACHABLE', message: /"silent" may still have objects/, missedHosts: ['silent'] },
   )
   t.same(calls, [`one: ${newer}`, 'one: b', 'the network'])
   const inUse = () => Promise.reject(new EngineError('ENGINE_FAILED', 'The network is in use.'))

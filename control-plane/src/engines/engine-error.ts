@@ -35,10 +35,17 @@ export function isSilentHost(error: unknown): boolean {
 /** An error of a call of an engine. Code and message are public: operators read them in conditions and errors. */
 export class EngineError extends Error {
   readonly code: EngineErrorCode
+  /** IDs of the hosts that a removal has missed; none for other errors. */
+  readonly missedHosts: readonly string[]
 
   /** @param message public text that names what failed and the object, never a secret or an address of the host */
-  constructor(code: EngineErrorCode, message: string, options?: ErrorOptions) {
+  constructor(
+    code: EngineErrorCode,
+    message: string,
+    { missedHosts = [], ...options }: ErrorOptions & { missedHosts?: readonly string[] } = {},
+  ) {
     super(message, options)
     this.code = code
+    this.missedHosts = missedHosts
   }
 }

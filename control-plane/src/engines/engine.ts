@@ -67,7 +67,7 @@ export interface Engine {
   /**
    * Removes what exists of a stack, its data included, and empty volumes that the host created under its names. An
    * absent object is not an error.
-   * @throws EngineError HOST_UNREACHABLE at the end if a host did not respond, on which parts of the stack may remain
+   * @throws EngineError HOST_UNREACHABLE at the end, with `missedHosts`, if hosts did not respond, on which parts of the stack may remain
    */
   remove(stackId: string, signal: AbortSignal, edge?: (side: 'before' | 'after') => void | Promise<void>): Promise<void>
   /**

@@ -53,7 +53,9 @@ export function createRemoval(
       await edge('after')
       const [unreachable] = silent
       if (unreachable !== undefined)
-        throw new EngineError('HOST_UNREACHABLE', `The host "${unreachable}" may still have objects of the stack.`)
+        throw new EngineError('HOST_UNREACHABLE', `The host "${unreachable}" may still have objects of the stack.`, {
+          missedHosts: [...silent],
+        })
     },
 
     async removeServices(stackId, { services, volumes, attachedContainers }, signal, edge = () => Promise.resolve()) {

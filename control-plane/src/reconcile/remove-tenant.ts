@@ -1,5 +1,5 @@
 // Removes a deleted tenant: ends its route, retains its data for a while, then removes everything of it.
-import { isSilentHost } from '../engines/index.ts'
+import { EngineError } from '../engines/index.ts'
 import { convergeServices } from './converge-services.ts'
 import { observeMilliseconds } from './observe-tenant.ts'
 import { recordRetained } from './record-outcome.ts'
@@ -91,11 +91,13 @@ async function purgeServices(snapshot: Snapshot, run: Reconciliation, signal: Ab
   await failpoint('purge.services-removed')
 }
 
-/** Whether all that may remain of a tenant is on hosts that are lost. The sweeper of orphans removes it when one returns. */
-async function isOnLostHosts(error: unknown, snapshot: Snapshot, { store, region }: Reconciliation): Promise<boolean> {
-  if (!isSilentHost(error)) return false
+/**
+ * Whether all that may remain of a tenant is on hosts that are lost. The sweeper of orphans removes it when one returns. A host that the
+ * removal has missed may respond again by now.
+ */
+async function isOnLostHosts(error: unknown, snapshot: Snapshot, { store }: Reconciliation): Promise<boolean> {
+  if (!(error instanceof EngineError) || error.missedHosts.length === 0) return false
   const states = await store.placements.states(snapshot.regionId)
   const own = new Set(Object.values(snapshot.placement))
-  const down = (region.engine?.hostIds ?? []).filter((id) => region.engine?.isDown(id) === true)
-  return down.length > 0 && down.filter((id) => own.has(id)).every((id) => states.get(id) === 'lost')
+  return error.missedHosts.filter((id) => own.has(id)).every((id) => states.get(id) === 'lost')
 }
