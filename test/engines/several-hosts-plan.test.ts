@@ -72,6 +72,22 @@ function without(host: string, all: ObservedHost): ObservedHost {
   }
 }
 
+t.test('The members of a cluster stop together, after the services that need them', (t) => {
+  const stopped = placed(stackFor({ ...clusterInput, running: false }, surroundings), first)
+  let host = made(stack)
+  const rounds: string[][] = []
+  for (let steps = planSteps(stopped, host); steps.length > 0 && rounds.length < 9; steps = planSteps(stopped, host)) {
+    const names = steps.flatMap((step) => (step.do === 'stop-container' ? [step.container] : []))
+    const containers = host.containers.map((one): ObservedContainer =>
+      names.includes(one.name) ? { ...one, state: 'exited' } : one,
+    )
+    rounds.push(host.containers.filter(({ name }) => names.includes(name)).map(({ labels }) => labels.service ?? ''))
+    host = { ...host, containers }
+  }
+  t.same(rounds, [['runtime-2'], ['runtime-1'], ['router-2'], ['router-1'], ['postgres-1', 'postgres-2', 'postgres-3']])
+  t.end()
+})
+
 t.test('A stack on its hosts needs no step', (t) => {
   t.same(planSteps(stack, made(stack)), [])
   t.same(differences(stack, made(stack)), [])

@@ -6,6 +6,7 @@ import {
   type Stack,
   type Volume,
   containerName,
+  isClusterMember,
   networkName,
   secretsVolumeName,
   volumeName,
@@ -171,21 +172,28 @@ export function serviceSteps(stack: Stack, service: Service, host: ObservedHost)
     : [{ do: 'take-over', container: name, service: service.name, from: others.map((other) => other.name) }]
 }
 
-/** Stops the last service first, and the others after it has ended, because it may need them until then. */
+/**
+ * Stops the last service first, and the others after it has ended, because it may need them until then. The members of a cluster stop
+ * together: if they stopped one after the other, Patroni would record the last one alone as a member with all commits, and without the data
+ * of that one the cluster could never elect a primary again.
+ */
 function stoppingSteps(stack: Stack, host: ObservedHost): Step[] {
-  for (const service of stack.services.toReversed()) {
-    const name = containerName(stack.id, service)
-    const own = host.containers.filter(({ labels }) => labels.service === service.name)
-    const steps = own.flatMap((container): Step[] => {
-      if (container.name !== name)
-        return [{ do: 'remove-container', container: container.name, seconds: service.stopSeconds }]
-      return haltedStates.has(container.state)
-        ? []
-        : [{ do: 'stop-container', container: name, seconds: service.stopSeconds }]
-    })
-    if (steps.length > 0) return steps
-  }
-  return []
+  const last = stack.services.findLast((service) => stepsToStop(stack, service, host).length > 0)
+  if (last === undefined) return []
+  const together = isClusterMember(last.name) ? stack.services.filter(({ name }) => isClusterMember(name)) : [last]
+  return together.flatMap((service) => stepsToStop(stack, service, host))
+}
+
+function stepsToStop(stack: Stack, service: Service, host: ObservedHost): Step[] {
+  const name = containerName(stack.id, service)
+  const own = host.containers.filter(({ labels }) => labels.service === service.name)
+  return own.flatMap((container): Step[] => {
+    if (container.name !== name)
+      return [{ do: 'remove-container', container: container.name, seconds: service.stopSeconds }]
+    return haltedStates.has(container.state)
+      ? []
+      : [{ do: 'stop-container', container: name, seconds: service.stopSeconds }]
+  })
 }
 
 function currentSteps(stack: Stack, service: Service, current: ObservedContainer): Step[] {
