@@ -30,7 +30,24 @@ export function patroniReport(
 
 /** Returns the state of a cluster. The parameters are those of `patroniReport`. */
 export function stateOf(...report: Parameters<typeof patroniReport>): ClusterState {
-  const state = clusterState(patroniReport(...report))
+  return read(patroniReport(...report))
+}
+
+function read(report: string): ClusterState {
+  const state = clusterState(report)
   if (state === undefined) throw new Error('the report was not read')
   return state
+}
+
+/**
+ * Returns the state of a cluster on several hosts, whose names of members contain these. @param placement hosts of its members, of which
+ * the first is the primary
+ */
+export function servingOn(
+  placement: Readonly<Record<string, string>>,
+  change: Parameters<typeof patroniReport>[1] = {},
+): ClusterState {
+  const { members } = JSON.parse(patroniReport('postgres-1', change)) as { members: ReportedMember[] }
+  const located = members.map((member) => ({ ...member, name: `${member.name}-${placement[member.name] ?? ''}` }))
+  return read(JSON.stringify({ members: located }))
 }

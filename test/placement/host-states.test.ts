@@ -12,6 +12,7 @@ import { createReconcileStore } from '#control-plane/reconcile/store.ts'
 import type { Region } from '#control-plane/reconcile/region.ts'
 import { ofModel } from '#control-plane/stacks/of-model.ts'
 import { startPlane } from '#test/support/control-plane/plane.ts'
+import { servingOn } from '../clusters/support.ts'
 
 const plane = await startPlane(t)
 const { epoch } = plane
@@ -32,9 +33,10 @@ function runOn(bytes: Readonly<Record<string, number>>, failpoint: ServiceRun['f
   const hostIds = Object.keys(bytes)
   const region: Partial<Region> = {
     spansHosts: true,
-    engine: { hostIds } as unknown as NonNullable<Region['engine']>,
+    engine: { hostIds, isDown: () => false } as unknown as NonNullable<Region['engine']>,
     subnets: 100,
     subnetsInUse: () => Promise.resolve([]),
+    cluster: async ({ id }) => servingOn((await placements.of(id)).placement),
     needs: ({ isolation }) => Promise.resolve(isolation === 'database-per-tenant' ? ofSingle : needs),
     capacities: async (reserved) =>
       hostIds.map((id) => ({ id, freeBytes: (bytes[id] ?? 0) - (reserved.get(id) ?? 0) })),
@@ -101,6 +103,15 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
   const snapshot = await snapshotOf(there)
   const { placement } = await allocateServices(snapshot, run, signal)
   t.same(placement, { ...all, 'postgres-3': 'd' }, 'the free host, and no other service moves')
+  await setState('b', 'draining')
+  const next = await allocateServices(await snapshotOf(there), run, signal)
+  t.not(next.placement['postgres-2'], 'b', 'the next one follows when the first has the data')
+  await placements.assign(there, needs, all, epoch)
+  for (const desired of ['suspended', 'paused'] as const) {
+    const stopped = await allocateServices({ ...(await snapshotOf(there)), desired }, run, signal)
+    t.same(stopped.placement, all, 'a stopped cluster stays where its data is')
+  }
+  await setState('b', 'active')
   const single = await plane.addTenant({ isolation: 'database-per-tenant' })
   const onHost = { postgres: 'c', runtime: 'c' }
   await placements.assign(single, ofSingle, onHost, epoch)

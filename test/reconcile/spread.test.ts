@@ -51,8 +51,8 @@ t.test('Services that a move adds have no part in the condition, nor in the choi
     'postgres-3': 'c',
     'runtime-1': 'b',
   }
-  const single = { isolation: 'database-per-tenant', placement: moving } as const
-  const cluster = { isolation: 'cluster-per-tenant', placement: moving } as const
+  const single = { isolation: 'database-per-tenant', placement: moving, desired: 'active' } as const
+  const cluster = { isolation: 'cluster-per-tenant', placement: moving, desired: 'active' } as const
   t.same(silentHosts(single, regionWith('b', 'c')), [], 'the database does not depend on the cluster')
   t.same(silentHosts(single, regionWith('a')), ['a'])
   t.match(spreadOf(single, regionWith('b')), { status: 'True', message: /are on 1 host\.$/ })
@@ -64,6 +64,8 @@ t.test('Services that a move adds have no part in the condition, nor in the choi
   t.equal(shouldMove({ ...cluster, placement: spread }, new Map(), engine), false, 'a database is no second member')
   t.equal(shouldMove({ ...single, placement: spread }, draining, engine), false)
   t.equal(shouldMove({ ...cluster, placement: spread }, draining, engine), true, 'a member leaves the host')
+  for (const desired of ['suspended', 'paused'] as const)
+    t.equal(shouldMove({ ...cluster, placement: spread, desired }, draining, engine), false, 'a stopped cluster stays')
   const onlyDatabase = { ...spread, 'postgres-2': 'b' }
   t.equal(shouldMove({ ...cluster, placement: onlyDatabase }, draining, engine), false, 'a database cannot leave it')
 })

@@ -1,34 +1,25 @@
 // Chooses the hosts of a tenant's services in a region with several hosts, and reserves their memory there.
-import { EngineError } from '../engines/index.ts'
-import {
-  crowded,
-  refitHosts,
-  type HostState,
-  type PlacementStore,
-  type Reserved,
-  type ServiceNeed,
-} from '../placement/index.ts'
+import type { ClusterState } from '../clusters/index.ts'
+import { EngineError, isUnreachable } from '../engines/index.ts'
+import { refitHosts, type PlacementStore, type Reserved, type ServiceNeed } from '../placement/index.ts'
 import { componentServices, ofModel, type Placement } from '../stacks/index.ts'
 import type { Failpoint } from './failpoints.ts'
+import { isRunning, leavingServices } from './leaving-services.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
+import { shouldMove } from './should-move.ts'
 
 /** The dependencies of a choice of hosts. */
 export interface AssignDeps {
-  region: Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine'>
+  region: Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine' | 'cluster'>
   placements: PlacementStore
   failpoint: Failpoint
   epoch: bigint
 }
 
-/** Returns the placement without the services on hosts that receive none, or that the region has no more. */
-function without(placement: Placement, states: ReadonlyMap<string, HostState>, hosts: readonly string[]): Placement {
-  return Object.fromEntries(Object.entries(placement).filter(([, host]) => hosts.includes(host) && !states.has(host)))
-}
-
 /**
  * Chooses and records the hosts of services that have none, in a region with several hosts. Services of a cluster also get another one
- * if theirs is lost or is being emptied, or does not have the memory of a larger plan.
+ * if theirs is lost or is being emptied (`leavingServices`), or does not have the memory of a larger plan.
  * If no host has enough memory for larger services, they retain the sizes for which it is reserved.
  * @throws EngineError REGION_FULL without a change, if no host has enough memory for services that have none
  */
@@ -40,25 +31,29 @@ export async function assignHosts(
   if (!region.spansHosts) return snapshot
   const [needs, states] = await Promise.all([region.needs(snapshot, signal), placements.states(snapshot.regionId)])
   const isCluster = hasCluster(snapshot)
+  const ids = region.engine?.hostIds ?? []
+  const hasData = snapshot.homeVersion !== undefined
   /** Returns the hosts of the services that stay there. Services that a move adds or removes have no part in the choice. */
-  const fixedOf = (all: Placement) => {
+  const stayingOf = (all: Placement, receiving: readonly string[], cluster: ClusterState | undefined): Placement => {
     const placement = ofModel(all, snapshot.isolation)
     // The data of a single database is on its host. Members of a cluster copy theirs.
-    return isCluster ? without(placement, states, region.engine?.hostIds ?? []) : placement
+    if (!isCluster) return placement
+    const own = { placement, isRunning: isRunning(snapshot), hasData, cluster }
+    const leaving = leavingServices({ ...own, states, hosts: ids, receiving })
+    return Object.fromEntries(Object.entries(placement).filter(([service]) => !leaving.includes(service)))
   }
   const areIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
   const areReserved = (reserved: Reserved) =>
     needs.every(({ service, memoryBytes }) => reserved[service] === memoryBytes)
-  const isCrowded = isCluster && crowded(fixedOf(snapshot.placement), region.engine?.hostIds ?? []).length > 0
-  if (areIn(fixedOf(snapshot.placement)) && areReserved(snapshot.reserved) && !isCrowded) return snapshot
+  const isAwaited = shouldMove(snapshot, states, region.engine)
+  const cluster = isAwaited && hasData ? await readState(snapshot, region, signal) : undefined
+  if (areIn(stayingOf(snapshot.placement, ids, cluster)) && areReserved(snapshot.reserved)) return snapshot
   // What one tenant gets is reserved before the next one chooses.
   return placements.inTurn(async () => {
     const own = await placements.of(snapshot.id)
     const hosts = await region.capacities(await placements.reserved(snapshot.regionId), signal)
     const receiving = hosts.map(({ id }) => id).filter((id) => !states.has(id))
-    const fixed = fixedOf(own.placement)
-    const moving = isCluster ? crowded(fixed, receiving) : []
-    const staying = Object.fromEntries(Object.entries(fixed).filter(([service]) => !moving.includes(service)))
+    const staying = stayingOf(own.placement, receiving, cluster)
     const refit = (current: Placement) =>
       refitHosts({ needs, current, reserved: own.reserved, hosts, receiving, together: !isCluster })
     // Services that should leave a host stay there, and are repaired there, until another one has enough memory.
@@ -70,6 +65,21 @@ export async function assignHosts(
       return { ...snapshot, ...own }
     return reserve(snapshot, own.reserved, needs, chosen, { placements, failpoint, epoch })
   })
+}
+
+/** Reads the state of a cluster; undefined if no member responds. */
+async function readState(
+  snapshot: Snapshot,
+  region: Pick<Region, 'cluster'>,
+  signal: AbortSignal,
+): Promise<ClusterState | undefined> {
+  try {
+    return await region.cluster(snapshot, signal)
+  } catch (cause) {
+    signal.throwIfAborted()
+    if (isUnreachable(cause)) throw cause
+    return undefined
+  }
 }
 
 /**

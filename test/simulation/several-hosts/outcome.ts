@@ -49,8 +49,10 @@ function flawsOfTenant(world: HostsWorld, row: TenantRow): string[] {
   const isLeft = row.driftPolicy !== 'repair' && row.isolation !== 'schema-per-tenant'
   if (isLeft && row.status === 'failed')
     return /The drift policy/.test(row.reason ?? '') ? [] : [`failed: ${row.reason}`]
+  // A stopped cluster does not move, also if hosts are there again.
+  const isCrowded = activeHosts(world).length < members || row.desired === 'suspended' || row.desired === 'paused'
   const flaws = [
-    ...flawsOfRecord(row, activeHosts(world).length < members ? ['Spread'] : []),
+    ...flawsOfRecord(row, isCrowded ? ['Spread'] : []),
     ...config.gateway_internal_urls.flatMap((url) => flawsOfRoute(parts.routes(url), row)),
   ]
   const isShared = row.isolation === 'schema-per-tenant'

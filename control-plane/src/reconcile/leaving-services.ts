@@ -1,0 +1,58 @@
+// Which services of a cluster leave their hosts now, so that members with the data remain, whatever interrupts the move. Pure.
+import { dataHeldBy, unknownCluster, type ClusterState } from '../clusters/index.ts'
+import { crowded, type HostState } from '../placement/index.ts'
+import { clusterMembers, isClusterMember, memberIdentity, type Placement } from '../stacks/index.ts'
+import type { Snapshot } from './reconcile-store.ts'
+
+/** The state of a cluster and of the hosts, on which the choice depends. */
+export interface LeavingInput {
+  placement: Placement
+  /** States of the hosts that receive no services. */
+  states: ReadonlyMap<string, HostState>
+  /** IDs of the hosts that the region has. */
+  hosts: readonly string[]
+  /** IDs of the hosts to which services may go. */
+  receiving: readonly string[]
+  /** Whether the services should run. */
+  isRunning: boolean
+  /** Whether the cluster may hold data. */
+  hasData: boolean
+  /** Its state; undefined if no member responds. */
+  cluster: ClusterState | undefined
+}
+
+/** Whether the services of a tenant should run. */
+export function isRunning({ desired }: Pick<Snapshot, 'desired'>): boolean {
+  return desired !== 'suspended' && desired !== 'paused'
+}
+
+/**
+ * Returns the services that leave their hosts. All leave a lost host. A host that is emptied or shared, one member leaves at a time, while
+ * all others follow the primary. Services of a stopped cluster stay, also on a lost host, which may return: a member copies its data from a
+ * running primary.
+ */
+export function leavingServices(input: LeavingInput): string[] {
+  const { placement, states, hosts, receiving, hasData } = input
+  const on = (isLeft: (host: string) => boolean) =>
+    Object.keys(placement).filter((service) => isLeft(placement[service] ?? ''))
+  if (!input.isRunning) return on((host) => !hosts.includes(host))
+  const lost = on((host) => !hosts.includes(host) || states.get(host) === 'lost')
+  const emptied = on((host) => hosts.includes(host) && states.get(host) === 'draining')
+  const fixed = Object.fromEntries(
+    Object.entries(placement).filter(([service]) => !lost.includes(service) && !emptied.includes(service)),
+  )
+  const open = [...emptied, ...crowded(fixed, receiving)]
+  const members = open.filter(isClusterMember)
+  const first = members.find((member) => isCopied(member, input))
+  const leaving = hasData ? (first === undefined ? [] : [first]) : members
+  return [...lost, ...open.filter((service) => !isClusterMember(service)), ...leaving]
+}
+
+/** Whether all other members have the data of the cluster on their present hosts. */
+function isCopied(member: string, { placement, cluster = unknownCluster }: LeavingInput): boolean {
+  const others = clusterMembers.filter((other) => other !== member)
+  return dataHeldBy(
+    others.map((other) => memberIdentity(other, placement[other])),
+    cluster,
+  ).isWhole
+}
