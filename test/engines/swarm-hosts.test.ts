@@ -97,6 +97,10 @@ t.test('Without any host the engine is unreachable', async (t) => {
   const { all, down } = hostsWith({ a: {}, b: {} })
   down.add('a').add('b')
   await t.rejects(all.observe(owner, signal), { code: 'ENGINE_UNREACHABLE' })
+  // They respond to pings, and to nothing else.
+  const silent = () => Promise.reject(unreachable())
+  const other = hostsWith({ a: { observe: silent }, b: { observe: silent } })
+  await t.rejects(other.all.observe(owner, signal), { code: 'ENGINE_UNREACHABLE' }, 'a network is not taken for absent')
 })
 
 t.test('Networks are created by a manager, also if the first hosts are none', async (t) => {

@@ -21,6 +21,8 @@ interface SwarmHostsOptions {
   sleep: (milliseconds: number, signal: AbortSignal) => Promise<void>
 }
 
+const noHost = () => new EngineError('ENGINE_UNREACHABLE', 'No host of the region responds.')
+
 /** Time between two checks whether a host responds again. */
 const returnMilliseconds = 5_000
 
@@ -33,13 +35,14 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
     const all = [...links.values()]
     const responds = await Promise.all(all.map((link) => link.responds(signal)))
     const up = all.filter((_, at) => responds[at])
-    if (up.length === 0) throw new EngineError('ENGINE_UNREACHABLE', 'No host of the region responds.')
+    if (up.length === 0) throw noHost()
     return { up, down: all.filter((_, at) => !responds[at]).map(({ id }) => id) }
   }
 
   /**
    * Reads from all hosts that respond.
    * @returns the results by host, and the hosts that do not respond
+   * @throws EngineError ENGINE_UNREACHABLE if none does
    */
   const readAll = async <T>(read: (host: ContainerHost) => Promise<T>, signal: AbortSignal) => {
     const { up, down } = await responding(signal)
@@ -54,6 +57,8 @@ export function swarmHosts({ hosts, now, sleep }: SwarmHostsOptions): Hosts {
         }
       }),
     )
+    // What belongs to the swarm is not observed on any host then, and must not be taken for absent.
+    if (found.size === 0) throw noHost()
     return { found, down }
   }
 
