@@ -52,7 +52,7 @@ export function createClusterInvariants(options: ClusterInvariantsOptions) {
     // Each member has data of its own before those on a former host are removed, also if it does not have the last commits yet.
     if (whole.length < 2 || (isCalm() && others.length < clusterMembers.length))
       breach(
-        `${actor.name}: a copy of the data of ${stack}, ${volume.name}, was removed with ${others.length} others, of which ${whole.length} are whole`,
+        `${actor.name}: a copy of the data of ${stack}, ${volume.name}, was removed with ${whole.length} whole others`,
       )
   }
 
