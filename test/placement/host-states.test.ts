@@ -29,7 +29,11 @@ const setState = (host: string, state: 'active' | 'draining' | 'lost') =>
     placements.setState(regionId, host, state, { transaction, audit: (note) => void notes.push(note) }),
   )
 /** Returns a run of the reconciler in a region with hosts that have this much memory. */
-function runOn(bytes: Readonly<Record<string, number>>, failpoint: ServiceRun['failpoint'] = async () => undefined) {
+function runOn(
+  bytes: Readonly<Record<string, number>>,
+  failpoint: ServiceRun['failpoint'] = async () => undefined,
+  ofCluster = needs,
+) {
   const hostIds = Object.keys(bytes)
   const region: Partial<Region> = {
     spansHosts: true,
@@ -37,7 +41,7 @@ function runOn(bytes: Readonly<Record<string, number>>, failpoint: ServiceRun['f
     subnets: 100,
     subnetsInUse: () => Promise.resolve([]),
     cluster: async ({ id }) => servingOn((await placements.of(id)).placement),
-    needs: ({ isolation }) => Promise.resolve(isolation === 'database-per-tenant' ? ofSingle : needs),
+    needs: ({ isolation }) => Promise.resolve(isolation === 'database-per-tenant' ? ofSingle : ofCluster),
     capacities: async (reserved) =>
       hostIds.map((id) => ({ id, freeBytes: (bytes[id] ?? 0) - (reserved.get(id) ?? 0) })),
   }
@@ -120,6 +124,34 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
   await setState('c', 'active')
   t.equal((await placements.states(regionId)).size, 0)
   await plane.sql('delete from tenants where id = any($1)', [[there, elsewhere, single]])
+})
+
+t.test('For a larger plan, members with data do not leave their hosts together', async (t) => {
+  const id = await plane.addTenant({ isolation: 'cluster-per-tenant' })
+  await placements.assign(id, needs, all, epoch)
+  const larger = needs.map((need) => ({ ...need, memoryBytes: 2_000 }))
+  const assigned = async (bytes: Readonly<Record<string, number>>, desired: 'active' | 'suspended' | 'paused') =>
+    allocateServices({ ...(await snapshotOf(id)), desired }, runOn(bytes, undefined, larger), signal)
+  const full = { a: 1_000, b: 1_000, c: 1_000, d: 9_000, e: 9_000, f: 9_000 }
+  for (const desired of ['suspended', 'paused', 'active'] as const) {
+    const { placement, lacksMemory } = await assigned(full, desired)
+    t.same(placement, all, desired)
+    t.equal(lacksMemory, true)
+  }
+  const fits = { a: 2_000, b: 1_000, c: 2_000, d: 9_000 }
+  t.same((await assigned(fits, 'paused')).placement, all, 'none of a stopped cluster')
+  await setState('c', 'lost')
+  const replaced = await assigned({ a: 1_000, b: 1_000, c: 1_000, d: 9_000 }, 'active')
+  t.same(replaced.placement, { ...all, 'postgres-3': 'd' }, 'a lost host is left with the former sizes')
+  t.equal(replaced.lacksMemory, true)
+  t.equal((await placements.reserved(regionId)).get('d'), 1_000)
+  await setState('c', 'active')
+  await placements.assign(id, needs, all, epoch)
+  const moved = await assigned(fits, 'active')
+  t.same(moved.placement, { ...all, 'postgres-2': 'd' }, 'one of a running cluster, whose others have the data')
+  t.equal(moved.lacksMemory, undefined)
+  t.same((await placements.of(id)).reserved, { 'postgres-1': 2_000, 'postgres-2': 2_000, 'postgres-3': 2_000 })
+  await plane.sql('delete from tenants where id = $1', [id])
 })
 
 t.test('A move gives a tenant services on other hosts, and the reconciler moves none of them', async (t) => {

@@ -1,6 +1,6 @@
 // The services of a cluster that leave their hosts: at most one member with data at a time, and none of a stopped cluster.
 import t from 'tap'
-import { leavingServices, type LeavingInput } from '#control-plane/reconcile/leaving-services.ts'
+import { keepsData, leavingServices, type LeavingInput } from '#control-plane/reconcile/leaving-services.ts'
 import { servingOn } from '../clusters/support.ts'
 
 const placement = {
@@ -69,4 +69,29 @@ t.test('A stopped cluster stays, because a member copies its data from a running
   t.same(leaving({ ...stopped, ...draining('a', 'b') }), [])
   t.same(leaving({ ...stopped, states: new Map([['b', 'lost']]) }), [], 'the host may return until then')
   t.same(leaving({ ...stopped, hosts: ['a', 'c', 'd'] }), ['postgres-2', 'runtime-1'])
+})
+
+t.test('Members with data that should not leave their hosts move alone, while the others have the data', async (t) => {
+  const keeps = (moved: Record<string, string>, change: Partial<LeavingInput> = {}) =>
+    keepsData({ ...placement, ...moved }, { ...input, ...change })
+  t.ok(keeps({}))
+  t.ok(keeps({ 'router-1': 'd', 'runtime-1': 'd', 'runtime-2': 'd' }), 'others have no data')
+  t.ok(keeps({ 'postgres-2': 'd' }))
+  t.notOk(keeps({ 'postgres-2': 'd', 'postgres-3': 'd' }))
+  t.notOk(keeps({ 'postgres-2': 'd' }, { cluster: undefined }))
+  t.notOk(keeps({ 'postgres-2': 'd' }, { isRunning: false }))
+  t.ok(keeps({ 'postgres-1': 'd', 'postgres-2': 'd', 'postgres-3': 'd' }, { hasData: false, cluster: undefined }))
+  t.ok(keeps({ 'postgres-2': 'd' }, draining('b')), 'one that leaves a host that is emptied')
+  t.notOk(keeps({ 'postgres-2': 'd', 'postgres-3': 'd' }, draining('b')), 'and no other one at the same time')
+  t.ok(
+    keeps(
+      { 'postgres-2': 'd', 'postgres-3': 'd' },
+      {
+        states: new Map([
+          ['b', 'lost'],
+          ['c', 'lost'],
+        ]),
+      },
+    ),
+  )
 })

@@ -4,7 +4,7 @@ import { EngineError, isUnreachable } from '../engines/index.ts'
 import { refitHosts, type PlacementStore, type Reserved, type ServiceNeed } from '../placement/index.ts'
 import { componentServices, ofModel, type Placement } from '../stacks/index.ts'
 import type { Failpoint } from './failpoints.ts'
-import { isRunning, leavingServices } from './leaving-services.ts'
+import { isRunning, keepsData, leavingServices, type LeavingInput } from './leaving-services.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
 import { shouldMove } from './should-move.ts'
@@ -19,8 +19,9 @@ export interface AssignDeps {
 
 /**
  * Chooses and records the hosts of services that have none, in a region with several hosts. Services of a cluster also get another one
- * if theirs is lost or is being emptied (`leavingServices`), or does not have the memory of a larger plan.
- * If no host has enough memory for larger services, they retain the sizes for which it is reserved.
+ * if theirs is lost or is being emptied (`leavingServices`), or does not have the memory of a larger plan. For a larger plan, at most one
+ * member with data leaves its host, and only while the others have the data. If services cannot get the memory of a larger plan, they retain
+ * the sizes for which it is reserved.
  * @throws EngineError REGION_FULL without a change, if no host has enough memory for services that have none
  */
 export async function assignHosts(
@@ -33,37 +34,54 @@ export async function assignHosts(
   const isCluster = hasCluster(snapshot)
   const ids = region.engine?.hostIds ?? []
   const hasData = snapshot.homeVersion !== undefined
-  /** Returns the hosts of the services that stay there. Services that a move adds or removes have no part in the choice. */
-  const stayingOf = (all: Placement, receiving: readonly string[], cluster: ClusterState | undefined): Placement => {
+  const inputOf = (all: Placement, receiving: readonly string[], cluster: ClusterState | undefined): LeavingInput => {
+    // Services that a move adds or removes have no part in the choice.
     const placement = ofModel(all, snapshot.isolation)
+    return { placement, states, hosts: ids, receiving, isRunning: isRunning(snapshot), hasData, cluster }
+  }
+  /** Returns the hosts of the services that stay there. */
+  const stayingOf = (input: LeavingInput): Placement => {
     // The data of a single database is on its host. Members of a cluster copy theirs.
-    if (!isCluster) return placement
-    const own = { placement, isRunning: isRunning(snapshot), hasData, cluster }
-    const leaving = leavingServices({ ...own, states, hosts: ids, receiving })
-    return Object.fromEntries(Object.entries(placement).filter(([service]) => !leaving.includes(service)))
+    if (!isCluster) return input.placement
+    const leaving = leavingServices(input)
+    return Object.fromEntries(Object.entries(input.placement).filter(([service]) => !leaving.includes(service)))
   }
   const areIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
   const areReserved = (reserved: Reserved) =>
     needs.every(({ service, memoryBytes }) => reserved[service] === memoryBytes)
-  const isAwaited = shouldMove(snapshot, states, region.engine)
+  const isResized = isCluster && isRunning(snapshot) && areIn(snapshot.placement) && !areReserved(snapshot.reserved)
+  const isAwaited = isResized || shouldMove(snapshot, states, region.engine)
   const cluster = isAwaited && hasData ? await readState(snapshot, region, signal) : undefined
-  if (areIn(stayingOf(snapshot.placement, ids, cluster)) && areReserved(snapshot.reserved)) return snapshot
+  if (areIn(stayingOf(inputOf(snapshot.placement, ids, cluster))) && areReserved(snapshot.reserved)) return snapshot
   // What one tenant gets is reserved before the next one chooses.
   return placements.inTurn(async () => {
     const own = await placements.of(snapshot.id)
     const hosts = await region.capacities(await placements.reserved(snapshot.regionId), signal)
     const receiving = hosts.map(({ id }) => id).filter((id) => !states.has(id))
-    const staying = stayingOf(own.placement, receiving, cluster)
-    const refit = (current: Placement) =>
-      refitHosts({ needs, current, reserved: own.reserved, hosts, receiving, together: !isCluster })
+    const input = inputOf(own.placement, receiving, cluster)
+    const staying = stayingOf(input)
+    const refit = (sizes: readonly ServiceNeed[], current: Placement) => {
+      const together = !isCluster
+      const chosen = refitHosts({ needs: sizes, current, reserved: own.reserved, hosts, receiving, together })
+      return chosen === undefined || (isCluster && !keepsData(chosen, input)) ? undefined : chosen
+    }
+    const record = async (sizes: readonly ServiceNeed[], chosen: Placement) => {
+      const isRecorded = sizes.every(
+        ({ service, memoryBytes }) =>
+          chosen[service] === own.placement[service] && memoryBytes === own.reserved[service],
+      )
+      if (isRecorded) return { ...snapshot, ...own }
+      return reserve(snapshot, own.reserved, sizes, chosen, { placements, failpoint, epoch })
+    }
+    const isPlaced = areIn(own.placement)
     // Services that should leave a host stay there, and are repaired there, until another one has enough memory.
-    const chosen =
-      refit(staying) ?? (areIn(own.placement) ? refit(ofModel(own.placement, snapshot.isolation)) : undefined)
-    if (chosen === undefined && areIn(own.placement)) return withReserved({ ...snapshot, ...own }, needs)
-    if (chosen === undefined) throw regionFull()
-    if (needs.every(({ service }) => chosen[service] === own.placement[service]) && areReserved(own.reserved))
-      return { ...snapshot, ...own }
-    return reserve(snapshot, own.reserved, needs, chosen, { placements, failpoint, epoch })
+    const chosen = refit(needs, staying) ?? (isPlaced ? refit(needs, input.placement) : undefined)
+    if (chosen !== undefined) return record(needs, chosen)
+    if (!isPlaced) throw regionFull()
+    const former = formerNeeds(needs, own.reserved)
+    const unchanged = refit(former, staying)
+    const after = unchanged === undefined ? { ...snapshot, ...own } : await record(former, unchanged)
+    return withReserved(after, needs)
   })
 }
 
@@ -120,6 +138,14 @@ async function reserve(
   await failpoint('allocate.placed')
   const reserved = Object.fromEntries(needs.map(({ service, memoryBytes }) => [service, memoryBytes]))
   return { ...snapshot, placement, reserved: { ...before, ...reserved } }
+}
+
+/** Returns what services need that do not grow. */
+function formerNeeds(needs: readonly ServiceNeed[], reserved: Reserved): ServiceNeed[] {
+  return needs.map(({ service, memoryBytes }) => ({
+    service,
+    memoryBytes: Math.min(memoryBytes, reserved[service] ?? memoryBytes),
+  }))
 }
 
 /** Returns the tenant with the sizes for which memory is reserved, so that its services are repaired without the use of more. */

@@ -48,6 +48,24 @@ export function leavingServices(input: LeavingInput): string[] {
   return [...lost, ...open.filter((service) => !isClusterMember(service)), ...leaving]
 }
 
+/** Returns the members of a cluster that have another host in a placement. */
+export function movedMembers(before: Placement, after: Placement): string[] {
+  return clusterMembers.filter((member) => before[member] !== undefined && before[member] !== after[member])
+}
+
+/**
+ * Whether a placement moves no member with data except those that leave their hosts now (`leavingServices`), or a single other one of which
+ * all others have the data.
+ */
+export function keepsData(chosen: Placement, input: LeavingInput): boolean {
+  if (!input.hasData) return true
+  const leaving = leavingServices(input)
+  const moved = movedMembers(input.placement, chosen)
+  const others = moved.filter((member) => !leaving.includes(member))
+  if (others.length === 0) return true
+  return input.isRunning && moved.length === 1 && others.every((member) => isCopied(member, input))
+}
+
 /** Whether all other members have the data of the cluster on their present hosts. */
 function isCopied(member: string, { placement, cluster = unknownCluster }: LeavingInput): boolean {
   const others = clusterMembers.filter((other) => other !== member)

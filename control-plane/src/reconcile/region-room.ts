@@ -4,6 +4,7 @@ import { refitHosts, type HostCapacity, type PlacementStore, type Reserved } fro
 import type { Clock } from '../platform/clock.ts'
 import type { Isolation, Placement } from '../stacks/index.ts'
 import type { ComponentSizes, SizeChange, WantedRoom } from '../tenants/index.ts'
+import { movedMembers } from './leaving-services.ts'
 import type { Region } from './region.ts'
 
 /** A tenant's services, which may have hosts already, with the sizes that they are to have. */
@@ -58,13 +59,22 @@ function isLarger({ sizes, before }: ChangedTenant): boolean {
 export interface RoomCheck {
   /** Checks it for a new tenant. */
   hasRoom(regionId: string, wanted: WantedRoom): Promise<boolean>
-  /** Checks it for a tenant that gets other sizes. A single database stays on its host; the services of a cluster may go to others. */
+  /**
+   * Checks it for a tenant that gets other sizes. A single database stays on its host; the services of a cluster may go to others, but only
+   * one of its members.
+   */
   hasRoomToGrow(tenantId: string, change: SizeChange): Promise<boolean>
 }
 
 /** Creates the check. A region of which no host responds does not count as full: then the tenant waits for its services. */
 export function createRoomCheck({ regions, room, store: { placements }, clock }: RoomDeps): RoomCheck {
-  const isFree = async (regionId: string, region: Pick<Region, 'needs' | 'capacities'>, wanted: SizedTenant) => {
+  /** @param maxMoved number of members of a cluster that may leave their hosts */
+  const isFree = async (
+    regionId: string,
+    region: Pick<Region, 'needs' | 'capacities'>,
+    wanted: SizedTenant,
+    maxMoved = Infinity,
+  ) => {
     const signal = clock.timeout(checkMilliseconds)
     const [states, reserved, waiting] = await Promise.all([
       placements.states(regionId),
@@ -76,11 +86,11 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
       if (hosts.length === 0) return true
       const receiving = hosts.map(({ id }) => id).filter((id) => !states.has(id))
       /** Returns the hosts with the memory that a tenant leaves; undefined if it has no room. */
-      const withTenant = async ({ placement: current, reserved, ...tenant }: SizedTenant) => {
+      const withTenant = async ({ placement: current, reserved, ...tenant }: SizedTenant, maximum = Infinity) => {
         const needs = await region.needs(tenant, signal)
         const together = tenant.isolation !== 'cluster-per-tenant'
         const chosen = refitHosts({ needs, current, reserved, hosts, receiving, together })
-        if (chosen === undefined) return undefined
+        if (chosen === undefined || movedMembers(current, chosen).length > maximum) return undefined
         const memoryIn = (placement: Placement, host: string, memoryOf: (service: string) => number) =>
           Object.keys(placement)
             .filter((service) => placement[service] === host)
@@ -95,7 +105,7 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
         }))
       }
       for (const one of waiting) if (one.id !== wanted.id) hosts = (await withTenant(one)) ?? hosts
-      return (await withTenant(wanted)) !== undefined
+      return (await withTenant(wanted, maxMoved)) !== undefined
     } catch (error) {
       if (signal.aborted || error instanceof EngineError) return true
       throw error
@@ -117,7 +127,8 @@ export function createRoomCheck({ regions, room, store: { placements }, clock }:
       const wanted = await room.changed(tenantId, change)
       const region = regions.get(wanted?.regionId ?? '')
       if (wanted === undefined || region?.spansHosts !== true || !isLarger(wanted)) return true
-      return isFree(wanted.regionId, region, wanted)
+      // Members with data leave their hosts one at a time.
+      return isFree(wanted.regionId, region, wanted, 1)
     },
   }
 }
