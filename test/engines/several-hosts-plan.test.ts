@@ -25,6 +25,12 @@ const first: Placement = {
 }
 const bare = stackFor(clusterInput, surroundings)
 const stack = placed(bare, first)
+const second: Placement = { ...first, 'postgres-3': 'a', 'runtime-2': 'a' }
+const evacuated = placed(bare, second)
+const isOn =
+  (host: string) =>
+  (one: ObservedContainer): boolean =>
+    one.host === host
 const serviceOf = (of: Stack, name: string): Service => {
   const service = of.services.find((one) => one.name === name)
   if (service === undefined) throw new Error(name)
@@ -72,19 +78,47 @@ function without(host: string, all: ObservedHost): ObservedHost {
   }
 }
 
-t.test('The members of a cluster stop together, after the services that need them', (t) => {
-  const stopped = placed(stackFor({ ...clusterInput, running: false }, surroundings), first)
-  let host = made(stack)
+/** Takes the steps that stop or remove containers. @returns the containers that end in each round */
+function stopped(of: Stack, observed: ObservedHost): string[][] {
+  let host = observed
   const rounds: string[][] = []
-  for (let steps = planSteps(stopped, host); steps.length > 0 && rounds.length < 9; steps = planSteps(stopped, host)) {
-    const names = steps.flatMap((step) => (step.do === 'stop-container' ? [step.container] : []))
-    const containers = host.containers.map((one): ObservedContainer =>
-      names.includes(one.name) ? { ...one, state: 'exited' } : one,
+  for (let steps = planSteps(of, host); steps.length > 0 && rounds.length < 9; steps = planSteps(of, host)) {
+    const ended = (kind: 'stop-container' | 'remove-container', { name }: ObservedContainer) =>
+      steps.some((step) => step.do === kind && step.container === name)
+    const present = host.containers
+    rounds.push(
+      present
+        .filter((one) => ended('stop-container', one) || ended('remove-container', one))
+        .map((one) => `${one.labels.service ?? ''} ${one.host ?? ''}`),
     )
-    rounds.push(host.containers.filter(({ name }) => names.includes(name)).map(({ labels }) => labels.service ?? ''))
+    const containers = present
+      .filter((one) => !ended('remove-container', one))
+      .map((one): ObservedContainer => (ended('stop-container', one) ? { ...one, state: 'exited' } : one))
     host = { ...host, containers }
   }
-  t.same(rounds, [['runtime-2'], ['runtime-1'], ['router-2'], ['router-1'], ['postgres-1', 'postgres-2', 'postgres-3']])
+  return rounds
+}
+
+t.test('The members of a cluster stop together, after the services that need them', (t) => {
+  const halted = stackFor({ ...clusterInput, running: false }, surroundings)
+  const others = [['runtime-1 b'], ['router-2 b'], ['router-1 a']]
+  t.same(stopped(placed(halted, first), made(stack)), [
+    ['runtime-2 c'],
+    ...others,
+    ['postgres-1 a', 'postgres-2 b', 'postgres-3 c'],
+  ])
+  const after = made(evacuated)
+  const returned = { ...after, containers: [...after.containers, ...made(stack).containers.filter(isOn('c'))] }
+  t.same(
+    stopped(placed(halted, second), returned),
+    [['runtime-2 a', 'runtime-2 c'], ...others, ['postgres-1 a', 'postgres-2 b', 'postgres-3 a', 'postgres-3 c']],
+    'also those on a host that has returned',
+  )
+  t.same(
+    stopped(placed(halted, second), without('a', returned)).at(-1),
+    ['postgres-2 b', 'postgres-3 c'],
+    'while the host that replaced it does not respond',
+  )
   t.end()
 })
 
@@ -113,9 +147,6 @@ t.test('A volume of another host is not that of the service', (t) => {
   t.ok(planSteps(stack, moved).some((step) => step.do === 'create-volume' && step.volume === 'data-1'))
   t.end()
 })
-
-const second: Placement = { ...first, 'postgres-3': 'a', 'runtime-2': 'a' }
-const evacuated = placed(bare, second)
 
 t.test('The services of a lost host are created on others', (t) => {
   const observed = without('c', made(stack))

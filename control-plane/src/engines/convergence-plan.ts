@@ -57,7 +57,8 @@ export function planSteps(specified: Stack, observed: ObservedHost, held = none,
   rejectMissing(stack, stack.volumes, host)
   const services = new Set(specified.services.map(({ name }) => name))
   const unknown = host.containers.filter(({ labels }) => !services.has(labels.service ?? ''))
-  const steps: Step[] = [...unknown, ...(areReplaced ? returned : [])].map(({ name }) => ({
+  const isStopped = stack.state === 'stopped'
+  const steps: Step[] = [...unknown, ...(areReplaced && !isStopped ? returned : [])].map(({ name }) => ({
     do: 'remove-container',
     container: name,
     seconds: 10,
@@ -70,7 +71,8 @@ export function planSteps(specified: Stack, observed: ObservedHost, held = none,
   steps.push(...networks, ...volumes)
   // Containers depend on networks and volumes, so those come first.
   if (networks.some((step) => step.do !== 'attach-container') || volumes.length > 0) return steps
-  if (stack.state === 'stopped') steps.push(...stoppingSteps(stack, host))
+  // What runs on former hosts stops with the others of its kind: a member there could become the primary alone.
+  if (isStopped) steps.push(...stoppingSteps(specified, observed))
   else
     for (const service of stack.services) if (!held.has(service.name)) steps.push(...serviceSteps(stack, service, host))
   // Containers that are held, on a former host, or of a stopped stack, stay as they are and may need their secrets.
