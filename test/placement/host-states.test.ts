@@ -1,6 +1,7 @@
 // Hosts in the control database: what runs where, what is reserved, and the hosts that receive nothing.
 import t from 'tap'
 import { measureHosts } from '#control-plane/hosts/jobs.ts'
+import type { ClusterOrigin } from '#control-plane/clusters/etcd-access.ts'
 import { LeadershipLost } from '#control-plane/platform/leadership-lost.ts'
 import { createPlacementStore } from '#control-plane/placement/store.ts'
 import { assignMovingHosts } from '#control-plane/reconcile/assign-hosts.ts'
@@ -8,6 +9,7 @@ import { allocateServices, type ServiceRun } from '#control-plane/reconcile/conv
 import { hostFailpointNames, noFailpoints, type Failpoint } from '#control-plane/reconcile/failpoints.ts'
 import { createHostChoice } from '#control-plane/reconcile/host-choice.ts'
 import { Observations } from '#control-plane/reconcile/observations.ts'
+import { unobservedHome } from '#control-plane/reconcile/reconcile-store.ts'
 import { createReconcileStore } from '#control-plane/reconcile/store.ts'
 import type { Region } from '#control-plane/reconcile/region.ts'
 import { ofModel } from '#control-plane/stacks/of-model.ts'
@@ -32,7 +34,7 @@ const setState = (host: string, state: 'active' | 'draining' | 'lost') =>
 function runOn(
   bytes: Readonly<Record<string, number>>,
   failpoint: ServiceRun['failpoint'] = async () => undefined,
-  ofCluster = needs,
+  { ofCluster = needs, origin = 'created' }: { ofCluster?: typeof needs; origin?: ClusterOrigin } = {},
 ) {
   const hostIds = Object.keys(bytes)
   const region: Partial<Region> = {
@@ -40,6 +42,8 @@ function runOn(
     engine: { hostIds, isDown: () => false } as unknown as NonNullable<Region['engine']>,
     subnets: 100,
     subnetsInUse: () => Promise.resolve([]),
+    clusterOrigin: async () => origin,
+    presentImages: async (images) => images,
     cluster: async ({ id }) => servingOn((await placements.of(id)).placement),
     needs: ({ isolation }) => Promise.resolve(isolation === 'database-per-tenant' ? ofSingle : ofCluster),
     capacities: async (reserved) =>
@@ -103,7 +107,8 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
     before.includes(there) ? [] : [there],
   )
 
-  const run = runOn({ a: 10_000, b: 10_000, c: 10_000, d: 10_000 })
+  const roomy = { a: 10_000, b: 10_000, c: 10_000, d: 10_000 }
+  const run = runOn(roomy)
   const snapshot = await snapshotOf(there)
   const { placement } = await allocateServices(snapshot, run, signal)
   t.same(placement, { ...all, 'postgres-3': 'd' }, 'the free host, and no other service moves')
@@ -115,6 +120,13 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
     const stopped = await allocateServices({ ...(await snapshotOf(there)), desired }, run, signal)
     t.same(stopped.placement, all, 'a stopped cluster stays where its data is')
   }
+  await setState('b', 'lost')
+  const lost = { ...(await snapshotOf(there)), desired: 'suspended' } as const
+  t.same((await allocateServices(lost, run, signal)).placement, all, 'also on a lost host')
+  const unobserved = { ...lost, homeVersion: unobservedHome }
+  t.same((await allocateServices(unobserved, run, signal)).placement, all, 'also after a recovery')
+  const beginning = await allocateServices(unobserved, runOn(roomy, undefined, { origin: 'none' }), signal)
+  t.same(beginning.placement, { ...all, 'postgres-2': 'd' }, 'unless it was lost with its region')
   await setState('b', 'active')
   const single = await plane.addTenant({ isolation: 'database-per-tenant' })
   const onHost = { postgres: 'c', runtime: 'c' }
@@ -131,7 +143,7 @@ t.test('For a larger plan, members with data do not leave their hosts together',
   await placements.assign(id, needs, all, epoch)
   const larger = needs.map((need) => ({ ...need, memoryBytes: 2_000 }))
   const assigned = async (bytes: Readonly<Record<string, number>>, desired: 'active' | 'suspended' | 'paused') =>
-    allocateServices({ ...(await snapshotOf(id)), desired }, runOn(bytes, undefined, larger), signal)
+    allocateServices({ ...(await snapshotOf(id)), desired }, runOn(bytes, undefined, { ofCluster: larger }), signal)
   const full = { a: 1_000, b: 1_000, c: 1_000, d: 9_000, e: 9_000, f: 9_000 }
   for (const desired of ['suspended', 'paused', 'active'] as const) {
     const { placement, lacksMemory } = await assigned(full, desired)
@@ -151,6 +163,23 @@ t.test('For a larger plan, members with data do not leave their hosts together',
   t.same(moved.placement, { ...all, 'postgres-2': 'd' }, 'one of a running cluster, whose others have the data')
   t.equal(moved.lacksMemory, undefined)
   t.same((await placements.of(id)).reserved, { 'postgres-1': 2_000, 'postgres-2': 2_000, 'postgres-3': 2_000 })
+  await plane.sql('delete from tenants where id = $1', [id])
+})
+
+t.test('A cluster that a backup has filled moves one member at a time before its home is recorded', async (t) => {
+  const id = await plane.addTenant({ isolation: 'cluster-per-tenant' })
+  await setState('a', 'draining')
+  await setState('b', 'draining')
+  const moved = async (origin: ClusterOrigin) => {
+    await placements.assign(id, needs, all, epoch)
+    const run = runOn({ a: 0, b: 0, c: 9_000, d: 9_000, e: 9_000 }, undefined, { origin })
+    const { placement } = await allocateServices({ ...(await snapshotOf(id)), homeVersion: undefined }, run, signal)
+    return Object.keys(all).filter((member) => placement[member] !== (all as Record<string, string>)[member])
+  }
+  t.same(await moved('adopted'), ['postgres-1'])
+  t.same(await moved('created'), ['postgres-1', 'postgres-2'], 'an empty one has nothing to copy')
+  await setState('a', 'active')
+  await setState('b', 'active')
   await plane.sql('delete from tenants where id = $1', [id])
 })
 

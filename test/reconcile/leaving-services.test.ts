@@ -18,6 +18,7 @@ const input: LeavingInput = {
   receiving: ['a', 'b', 'c', 'd'],
   isRunning: true,
   hasData: true,
+  mayBeginAgain: false,
   cluster: servingOn(placement),
 }
 const draining = (...hosts: string[]) => ({
@@ -69,6 +70,13 @@ t.test('A stopped cluster stays, because a member copies its data from a running
   t.same(leaving({ ...stopped, ...draining('a', 'b') }), [])
   t.same(leaving({ ...stopped, states: new Map([['b', 'lost']]) }), [], 'the host may return until then')
   t.same(leaving({ ...stopped, hosts: ['a', 'c', 'd'] }), ['postgres-2', 'runtime-1'])
+  const unobserved = { ...stopped, mayBeginAgain: true }
+  t.same(
+    leaving({ ...unobserved, states: new Map([['b', 'lost']]) }),
+    ['postgres-2', 'runtime-1'],
+    'it may begin again',
+  )
+  t.same(leaving({ ...unobserved, ...draining('a', 'b') }), [])
 })
 
 t.test('Members with data that should not leave their hosts move alone, while the others have the data', async (t) => {

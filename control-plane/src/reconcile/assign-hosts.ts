@@ -5,13 +5,13 @@ import { refitHosts, type PlacementStore, type Reserved, type ServiceNeed } from
 import { componentServices, ofModel, type Placement } from '../stacks/index.ts'
 import type { Failpoint } from './failpoints.ts'
 import { isRunning, keepsData, leavingServices, type LeavingInput } from './leaving-services.ts'
-import type { Snapshot } from './reconcile-store.ts'
+import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
 import { shouldMove } from './should-move.ts'
 
 /** The dependencies of a choice of hosts. */
 export interface AssignDeps {
-  region: Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine' | 'cluster'>
+  region: Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine' | 'cluster' | 'clusterOrigin'>
   placements: PlacementStore
   failpoint: Failpoint
   epoch: bigint
@@ -33,11 +33,19 @@ export async function assignHosts(
   const [needs, states] = await Promise.all([region.needs(snapshot, signal), placements.states(snapshot.regionId)])
   const isCluster = hasCluster(snapshot)
   const ids = region.engine?.hostIds ?? []
-  const hasData = snapshot.homeVersion !== undefined
+  const areIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
+  const areReserved = (reserved: Reserved) =>
+    needs.every(({ service, memoryBytes }) => reserved[service] === memoryBytes)
+  const runs = isRunning(snapshot)
+  const isResized = isCluster && areIn(snapshot.placement) && !areReserved(snapshot.reserved)
+  const isAwaited = isResized || shouldMove(snapshot, states, region.engine)
+  const isLostStopped = isCluster && !runs && Object.values(snapshot.placement).some((id) => states.get(id) === 'lost')
+  const { hasData, mayBeginAgain } = await originOf(snapshot, { isAwaited, isLostStopped }, region, signal)
+  const cluster = isAwaited && runs && hasData ? await orUndefined(region.cluster(snapshot, signal), signal) : undefined
   const inputOf = (all: Placement, receiving: readonly string[], cluster: ClusterState | undefined): LeavingInput => {
     // Services that a move adds or removes have no part in the choice.
     const placement = ofModel(all, snapshot.isolation)
-    return { placement, states, hosts: ids, receiving, isRunning: isRunning(snapshot), hasData, cluster }
+    return { placement, states, hosts: ids, receiving, isRunning: runs, hasData, mayBeginAgain, cluster }
   }
   /** Returns the hosts of the services that stay there. */
   const stayingOf = (input: LeavingInput): Placement => {
@@ -46,12 +54,6 @@ export async function assignHosts(
     const leaving = leavingServices(input)
     return Object.fromEntries(Object.entries(input.placement).filter(([service]) => !leaving.includes(service)))
   }
-  const areIn = (placement: Placement) => needs.every(({ service }) => placement[service] !== undefined)
-  const areReserved = (reserved: Reserved) =>
-    needs.every(({ service, memoryBytes }) => reserved[service] === memoryBytes)
-  const isResized = isCluster && isRunning(snapshot) && areIn(snapshot.placement) && !areReserved(snapshot.reserved)
-  const isAwaited = isResized || shouldMove(snapshot, states, region.engine)
-  const cluster = isAwaited && hasData ? await readState(snapshot, region, signal) : undefined
   if (areIn(stayingOf(inputOf(snapshot.placement, ids, cluster))) && areReserved(snapshot.reserved)) return snapshot
   // What one tenant gets is reserved before the next one chooses.
   return placements.inTurn(async () => {
@@ -85,14 +87,28 @@ export async function assignHosts(
   })
 }
 
-/** Reads the state of a cluster; undefined if no member responds. */
-async function readState(
+/**
+ * Returns whether a cluster may hold data, and whether it was lost with its region, so that it begins again. A backup or a move has filled
+ * a cluster before its home is recorded.
+ */
+async function originOf(
   snapshot: Snapshot,
-  region: Pick<Region, 'cluster'>,
+  { isAwaited, isLostStopped }: { isAwaited: boolean; isLostStopped: boolean },
+  region: Pick<Region, 'clusterOrigin'>,
   signal: AbortSignal,
-): Promise<ClusterState | undefined> {
+): Promise<{ hasData: boolean; mayBeginAgain: boolean }> {
+  const { id, homeVersion } = snapshot
+  const isRead = homeVersion === undefined ? isAwaited : homeVersion === unobservedHome && isLostStopped
+  if (!isRead) return { hasData: homeVersion !== undefined, mayBeginAgain: false }
+  const origin = await orUndefined(region.clusterOrigin(id, signal), signal)
+  if (homeVersion !== undefined) return { hasData: true, mayBeginAgain: origin === 'none' }
+  return { hasData: origin === undefined || origin === 'adopted', mayBeginAgain: false }
+}
+
+/** Returns what is read from a cluster; undefined if the reading fails although the region is reachable. */
+async function orUndefined<T>(reading: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   try {
-    return await region.cluster(snapshot, signal)
+    return await reading
   } catch (cause) {
     signal.throwIfAborted()
     if (isUnreachable(cause)) throw cause

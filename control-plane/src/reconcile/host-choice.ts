@@ -8,7 +8,7 @@ import type { Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
 
 /** The parts of a region that choices of hosts use. */
-type ChoiceRegion = Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine' | 'cluster'>
+type ChoiceRegion = Pick<Region, 'spansHosts' | 'needs' | 'capacities' | 'engine' | 'cluster' | 'clusterOrigin'>
 
 interface ChoiceDeps {
   regions: ReadonlyMap<string, ChoiceRegion>

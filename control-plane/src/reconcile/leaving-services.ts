@@ -17,6 +17,8 @@ export interface LeavingInput {
   isRunning: boolean
   /** Whether the cluster may hold data. */
   hasData: boolean
+  /** Whether the cluster was lost with its region, so that it begins again. */
+  mayBeginAgain: boolean
   /** Its state; undefined if no member responds. */
   cluster: ClusterState | undefined
 }
@@ -29,14 +31,15 @@ export function isRunning({ desired }: Pick<Snapshot, 'desired'>): boolean {
 /**
  * Returns the services that leave their hosts. All leave a lost host. A host that is emptied or shared, one member leaves at a time, while
  * all others follow the primary. Services of a stopped cluster stay, also on a lost host, which may return: a member copies its data from a
- * running primary.
+ * running primary. Those of a cluster that was lost with its region leave a lost host, which the cluster would await.
  */
 export function leavingServices(input: LeavingInput): string[] {
   const { placement, states, hosts, receiving, hasData } = input
   const on = (isLeft: (host: string) => boolean) =>
     Object.keys(placement).filter((service) => isLeft(placement[service] ?? ''))
-  if (!input.isRunning) return on((host) => !hosts.includes(host))
-  const lost = on((host) => !hosts.includes(host) || states.get(host) === 'lost')
+  const isLost = (host: string) => !hosts.includes(host) || states.get(host) === 'lost'
+  if (!input.isRunning) return on(input.mayBeginAgain ? isLost : (host) => !hosts.includes(host))
+  const lost = on(isLost)
   const emptied = on((host) => hosts.includes(host) && states.get(host) === 'draining')
   const fixed = Object.fromEntries(
     Object.entries(placement).filter(([service]) => !lost.includes(service) && !emptied.includes(service)),
