@@ -20,8 +20,8 @@ export interface AssignDeps {
 /**
  * Chooses and records the hosts of services that have none, in a region with several hosts. Services of a cluster also get another one
  * if theirs is lost or is being emptied (`leavingServices`), or does not have the memory of a larger plan. For a larger plan, at most one
- * member with data leaves its host, and only while the others have the data. If services cannot get the memory of a larger plan, they retain
- * the sizes for which it is reserved.
+ * member with data leaves its host, and only while the others have the data. If services cannot get the memory of a larger plan, they
+ * retain the sizes for which it is reserved.
  * @throws EngineError REGION_FULL without a change, if no host has enough memory for services that have none
  */
 export async function assignHosts(
