@@ -2,6 +2,7 @@
 // docs/operate/several-hosts.md describes: `npm run three-hosts`, as root on Linux.
 import { createInterface } from 'node:readline/promises'
 import { join } from 'node:path'
+import { composeCommand } from '#scripts/compose.ts'
 import { openEngineWithImages } from '#scripts/engine-with-images.ts'
 import { ensureSwift } from '#scripts/swift.ts'
 import { domain, openStack, type Stack } from '#test/swarm/stack.ts'
@@ -16,17 +17,16 @@ const verbs: Record<string, (host: Host) => Promise<unknown>> = {
 }
 
 /** Returns the commands of the guide, with the values of these hosts. */
-function guide({ lab, files, directory, setupArguments }: Stack): string {
+function guide({ lab, files, directory, setupArguments }: Stack, compose: string): string {
   const on = ({ socket }: Host) => `DOCKER_HOST=unix://${socket}`
   const [first] = lab.hosts
-  const starts = lab.hosts.map(
-    (host) => `${on(host)} docker compose --project-directory ${join(files, 'hosts', host.id)} up --detach`,
-  )
+  const starts = lab.hosts.map((host) => `(cd ${join(files, 'hosts', host.id)} && ${on(host)} ${compose} up --detach)`)
+  const options = setupArguments.join(' ').replaceAll(' --', ' \\\n  --')
   return `The hosts are joined, and have the images. In another terminal, from the project's folder, as root:
 
 # Write the files
 ${on(first)} deploy/setup --swarm \\
-  ${setupArguments.map((argument) => (argument.startsWith('--') ? argument : `${argument} \\\n `)).join(' ')}
+  ${options}
 
 # Start each host
 ${starts.join('\n')}
@@ -81,7 +81,7 @@ await ensureSwift()
 const engine = await openEngineWithImages(console.log)
 try {
   const stack = await openStack({ teardown: (work: () => unknown) => void teardowns.push(work) })
-  console.log(guide(stack))
+  console.log(guide(stack, await composeCommand()))
   await takeCommands(stack, end.signal)
 } finally {
   for (const work of teardowns.toReversed()) await work()

@@ -20,6 +20,11 @@ export async function ensureCompose(): Promise<Compose> {
   return installed
 }
 
+/** Returns the beginning of a command line of Docker Compose, after `ensureCompose`. */
+export async function composeCommand(): Promise<string> {
+  return (await works('docker', ['compose'])) === undefined ? 'docker-compose' : 'docker compose'
+}
+
 async function works(program: string, before: readonly string[]): Promise<Compose | undefined> {
   const compose: Compose = async (args, environment) => {
     const options = { timeout: commandMilliseconds, maxBuffer: 16 * 2 ** 20, env: { ...process.env, ...environment } }

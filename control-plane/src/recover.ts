@@ -52,10 +52,12 @@ export async function recover(config: Config, { clock, log, print }: RecoverDeps
     if (cause instanceof BackupError) throw new ConfigurationError(cause.message, { cause })
     throw cause
   }
-  // The reconciler checks every home again, because none is on this host.
-  await connected({ connectionString: url }, (client) =>
-    client.query('update tenants set home_version = $1 where home_version is not null', [unobservedHome]),
-  )
+  await connected({ connectionString: url }, async (client) => {
+    // The reconciler checks every home again, because none is on this host.
+    await client.query('update tenants set home_version = $1 where home_version is not null', [unobservedHome])
+    // The regions were observed before the loss.
+    await client.query('delete from region_conditions')
+  })
   if (config.platformKeyFile === undefined) return
   const database = openDatabase(url)
   try {

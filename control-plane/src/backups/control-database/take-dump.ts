@@ -21,10 +21,10 @@ interface TakeDump {
 }
 
 /**
- * The tables whose rows are not dumped: the record of migrations, which the manifest contains, changes of the last minutes, which name
- * transactions of their own server, and the conditions of regions, which a rebuilt installation observes itself.
+ * The tables whose rows are not dumped: the record of migrations, which the manifest contains, and changes of the last
+ * minutes, which name transactions of their own server.
  */
-const omitted = ['_prisma_migrations', 'changes', 'region_conditions']
+const omitted = ['_prisma_migrations', 'changes']
 
 /** Writes a dump and commits it. @throws BackupError */
 export async function takeDump(
