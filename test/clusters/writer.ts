@@ -28,12 +28,15 @@ export function startWriter(url: string, waitMs = 20) {
   const sent: SentRow[] = []
   let isStopped = false
   let maxPause = 0
+  let lastError: unknown
   const connect = async () => {
     const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 10_000 })
     client.on('error', () => undefined)
     await client.connect()
     return client
   }
+  // The end of a connection to a host that is gone is never confirmed.
+  const end = (client: pg.Client | undefined) => Promise.race([client?.end().catch(() => undefined), sleep(1_000)])
   const run = async () => {
     let number = 0
     let last = performance.now()
@@ -50,17 +53,17 @@ export function startWriter(url: string, waitMs = 20) {
         acknowledged.push(number)
         maxPause = Math.max(maxPause, performance.now() - last)
         last = performance.now()
-      } catch {
+      } catch (error) {
+        lastError = error
         // Whether the row was stored is unknown. The next number is another row.
         if (acknowledged.length === 0) number = 0
-        // The end of a connection to a host that is gone is never confirmed.
-        await Promise.race([client?.end().catch(() => undefined), sleep(1_000)])
+        await end(client)
         client = undefined
         await sleep(50)
       }
       await sleep(waitMs)
     }
-    await client?.end().catch(() => undefined)
+    await end(client)
   }
   const ended = run()
   let result: Promise<{ acknowledged: number[]; stored: number[] }> | undefined
@@ -72,7 +75,7 @@ export function startWriter(url: string, waitMs = 20) {
       const { rows } = await client.query<{ number: number }>('select number from numbers order by number')
       return { acknowledged, stored: rows.map(({ number }) => number) }
     } finally {
-      await client.end()
+      await end(client)
     }
   }
   return {
@@ -88,7 +91,10 @@ export function startWriter(url: string, waitMs = 20) {
     async acknowledged(total: number, seconds = 90): Promise<void> {
       const deadline = performance.now() + seconds * 1000
       while (acknowledged.length < total) {
-        if (performance.now() > deadline) throw new Error(`${acknowledged.length} of ${total} writes in ${seconds} s`)
+        if (performance.now() > deadline)
+          throw new Error(
+            `${new URL(url).username}: ${acknowledged.length} of ${total} writes in ${seconds} s. Its last error: ${String(lastError)}`,
+          )
         await sleep(20)
       }
     },
