@@ -27,7 +27,7 @@ const shared: Record<'postgres' | 'runtime' | 'gateway', Resources> = {
   // The watchdog's limit for all tenants' sessions is 2 GB, and it needs a second to act.
   postgres: { memoryBytes: 3 * gigabyte, cpuMillis: 2_000, pids: 512 },
   runtime: { memoryBytes: 2 * gigabyte, cpuMillis: 2_000, pids: 1_024 },
-  gateway: { memoryBytes: gigabyte, cpuMillis: 2_000, pids: 128 },
+  gateway: { memoryBytes: gigabyte, cpuMillis: 2_000, pids: 256 },
 }
 const connections = 200
 const reservedConnections = 130
