@@ -22,10 +22,12 @@ export function openRegionConditions({ database, clock, log, now }: RegionCondit
   const events = createRegionEvents(database, now)
   return {
     conditions,
+    /** The jobs of the leading control plane. */
     jobs: [
       reportRegions({ conditions, events, clock, log }),
       recordRegionConditions({ conditions, recorded, clock, log }),
     ],
+    /** Returns the conditions of all regions, by region. */
     read: createConditionReader({ conditions, recorded }),
   }
 }
