@@ -1,10 +1,11 @@
 // Chooses the hosts of a tenant's services in a region with several hosts, and reserves their memory there.
 import type { ClusterState } from '../clusters/index.ts'
-import { EngineError, isUnreachable } from '../engines/index.ts'
+import { EngineError } from '../engines/index.ts'
 import { refitHosts, type PlacementStore, type Reserved, type ServiceNeed } from '../placement/index.ts'
 import { componentServices, ofModel, type Placement } from '../stacks/index.ts'
 import type { Failpoint } from './failpoints.ts'
 import { isRunning, keepsData, leavingServices, type LeavingInput } from './leaving-services.ts'
+import { readOrUndefined } from './read-or-undefined.ts'
 import { unobservedHome, type Snapshot } from './reconcile-store.ts'
 import { hasCluster, type Region } from './region.ts'
 import { shouldMove } from './should-move.ts'
@@ -41,7 +42,8 @@ export async function assignHosts(
   const isAwaited = isResized || shouldMove(snapshot, states, region.engine)
   const isLostStopped = isCluster && !runs && Object.values(snapshot.placement).some((id) => states.get(id) === 'lost')
   const { hasData, mayBeginAgain } = await originOf(snapshot, { isAwaited, isLostStopped }, region, signal)
-  const cluster = isAwaited && runs && hasData ? await orUndefined(region.cluster(snapshot, signal), signal) : undefined
+  const cluster =
+    isAwaited && runs && hasData ? await readOrUndefined(() => region.cluster(snapshot, signal), signal) : undefined
   const inputOf = (all: Placement, receiving: readonly string[], cluster: ClusterState | undefined): LeavingInput => {
     // Services that a move adds or removes have no part in the choice.
     const placement = ofModel(all, snapshot.isolation)
@@ -100,20 +102,9 @@ async function originOf(
   const { id, homeVersion } = snapshot
   const isRead = homeVersion === undefined ? isAwaited : homeVersion === unobservedHome && isLostStopped
   if (!isRead) return { hasData: homeVersion !== undefined, mayBeginAgain: false }
-  const origin = await orUndefined(region.clusterOrigin(id, signal), signal)
+  const origin = await readOrUndefined(() => region.clusterOrigin(id, signal), signal)
   if (homeVersion !== undefined) return { hasData: true, mayBeginAgain: origin === 'none' }
   return { hasData: origin === undefined || origin === 'adopted', mayBeginAgain: false }
-}
-
-/** Returns what is read from a cluster; undefined if the reading fails although the region is reachable. */
-async function orUndefined<T>(reading: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  try {
-    return await reading
-  } catch (cause) {
-    signal.throwIfAborted()
-    if (isUnreachable(cause)) throw cause
-    return undefined
-  }
 }
 
 /**

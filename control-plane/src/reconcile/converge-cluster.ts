@@ -9,17 +9,11 @@ import {
   type ClusterState,
   type ClusterStep,
 } from '../clusters/index.ts'
-import {
-  type Engine,
-  EngineError,
-  hasFormer,
-  isUnreachable,
-  type ObservedHost,
-  returnedContainers,
-} from '../engines/index.ts'
+import { type Engine, EngineError, hasFormer, type ObservedHost, returnedContainers } from '../engines/index.ts'
 import type { Clock } from '../platform/clock.ts'
 import { clusterMembers, isClusterMember, memberIdentity, type Stack } from '../stacks/index.ts'
 import { changeWhileValid, decideNow, type Edge } from './change-while-valid.ts'
+import { readOrUndefined } from './read-or-undefined.ts'
 import type { Snapshot } from './reconcile-store.ts'
 import type { Region } from './region.ts'
 
@@ -69,7 +63,9 @@ export async function convergeCluster(
     if (toChange.length === 0) {
       let state: ClusterState | undefined
       const decide = async () => {
-        state = hasFormer(stack, host) ? await readState(region, snapshot, signal) : undefined
+        state = hasFormer(stack, host)
+          ? await readOrUndefined(() => region.cluster(snapshot, signal), signal)
+          : undefined
         return dataHeldBy(identitiesOf(stack), state ?? unknownCluster)
       }
       const decided = await decideNow({ decide, now })
@@ -90,7 +86,7 @@ export async function convergeCluster(
     if (changes > 0 && now() - begin >= runMilliseconds) return false
     const readyRouters = await region.readyRouters(stack.id, signal)
     const decide = async (): Promise<ClusterStep> => {
-      const reported = await readState(region, snapshot, signal)
+      const reported = await readOrUndefined(() => region.cluster(snapshot, signal), signal)
       const state = reported && withoutFormer(reported, existsOn(host))
       return planCluster(stack, { host, state, readyRouters })
     }
@@ -145,19 +141,4 @@ function existsOn({ containers, unreachableHosts = [] }: ObservedHost): (identit
   )
   for (const host of unreachableHosts) for (const member of clusterMembers) identities.add(memberIdentity(member, host))
   return (identity) => identities.has(identity)
-}
-
-/** Reads a cluster's state; undefined if no member responds. */
-async function readState(
-  region: Pick<Region, 'cluster'>,
-  snapshot: Pick<Snapshot, 'id' | 'isolation'>,
-  signal: AbortSignal,
-): Promise<ClusterState | undefined> {
-  try {
-    return await region.cluster(snapshot, signal)
-  } catch (cause) {
-    signal.throwIfAborted()
-    if (isUnreachable(cause)) throw cause
-    return undefined
-  }
 }

@@ -2,7 +2,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { repeat } from '../platform/repeat.ts'
+import { pollWhileLeading } from '../platform/poll-while-leading.ts'
 import type { RegionCondition } from '../regions/index.ts'
 import type { RegionConditions } from './region-conditions.ts'
 import type { RegionConditionStore } from './store-region-conditions.ts'
@@ -21,22 +21,12 @@ const sameMs = 60_000
 
 /** Creates the job, which runs while this control plane leads. */
 export function recordRegionConditions(deps: RegionConditionDeps): (leadership: Leadership) => Promise<void> {
-  const { clock, log } = deps
-  return ({ epoch, lost }) => {
-    const poll = createConditionPoll(deps)
-    return repeat(
-      {
-        clock,
-        work: async () => {
-          await poll(epoch)
-          return pollMs
-        },
-        onError: (error) =>
-          log.warn({ err: error }, 'The conditions of regions could not be recorded. They are recorded later.'),
-      },
-      lost,
-    )
-  }
+  return pollWhileLeading({
+    ...deps,
+    pollMs,
+    createPoll: () => createConditionPoll(deps),
+    failure: 'The conditions of regions could not be recorded. They are recorded later.',
+  })
 }
 
 /** Creates the poll of one leader. It records the conditions of the regions in which they have changed. */

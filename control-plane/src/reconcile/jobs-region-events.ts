@@ -3,7 +3,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { repeat } from '../platform/repeat.ts'
+import { pollWhileLeading } from '../platform/poll-while-leading.ts'
 import type { RegionConditions } from './region-conditions.ts'
 import type { RegionEvents } from './store-region-events.ts'
 
@@ -21,25 +21,12 @@ const minPolls = 3
 
 /** Creates the job, which runs while this control plane leads. */
 export function reportRegions(deps: RegionEventDeps): (leadership: Leadership) => Promise<void> {
-  const { clock, log } = deps
-  return ({ epoch, lost }) => {
-    const poll = createRegionPoll(deps)
-    return repeat(
-      {
-        clock,
-        work: async () => {
-          await poll(epoch)
-          return pollMs
-        },
-        onError: (error) =>
-          log.warn(
-            { err: error },
-            'The conditions of regions could not be reported to webhooks. They are reported later.',
-          ),
-      },
-      lost,
-    )
-  }
+  return pollWhileLeading({
+    ...deps,
+    pollMs,
+    createPoll: () => createRegionPoll(deps),
+    failure: 'The conditions of regions could not be reported to webhooks. They are reported later.',
+  })
 }
 
 /** Creates the poll of one leader. It writes an event only where the last one of the region states the opposite. */

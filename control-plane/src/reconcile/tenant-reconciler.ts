@@ -4,6 +4,7 @@ import { hasFormer, planSteps } from '../engines/index.ts'
 import { LeadershipLost } from '../platform/leadership-lost.ts'
 import { allocateServices } from './converge-services.ts'
 import { haltTenant } from './halt-tenant.ts'
+import { isRunning } from './leaving-services.ts'
 import { isClusterComplete } from './observe-cluster.ts'
 import type { Outcome, Reconciliation } from './reconciliation.ts'
 import type { Snapshot } from './reconcile-store.ts'
@@ -56,7 +57,7 @@ export async function reconcileTenant(snapshot: Snapshot, run: Reconciliation, s
     return { again: clock.now(), repaired: false }
   }
   const allocated = await allocateServices(snapshot, run, busy)
-  if (snapshot.desired === 'suspended' || snapshot.desired === 'paused') await haltTenant(allocated, run, busy)
+  if (!isRunning(snapshot)) await haltTenant(allocated, run, busy)
   else if (!(await serveTenant(allocated, run, busy))) return { again: clock.now(), repaired: false }
   return {
     again: snapshot.nextExpiry,
