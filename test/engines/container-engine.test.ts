@@ -151,7 +151,7 @@ t.test('the engine recreates a container that its host lost, and passes any othe
 t.test('a host that ceases to respond does not prevent the removal of what is elsewhere', async (t) => {
   const labels = { installation, stack }
   const calls: string[] = []
-  const network = { id: 'n', name: 'net', labels, subnet: '10.0.0.0/26', internal: true, members: [] }
+  const network = { id: 'n', name: 'net', labels, subnet: '10.0.0.0/26', internal: true, members: [], addresses: {} }
   const hostOf = (id: string): Partial<ContainerHost> => {
     const remove = async (name: string) => {
       if (id === 'silent') throw new EngineError('HOST_UNREACHABLE', 'The host "silent" does not respond.')
@@ -213,6 +213,7 @@ t.test('services are removed from the hosts that respond, and the others are nam
           {
             ...{ id: 'n', name: 'net', labels, subnet: '10.0.0.0/26', internal: true },
             members: ['one/etcd', 'failing/etcd', 'one/gateway'],
+            addresses: {},
           },
         ],
         volumes: ['one', 'failing'].map((host) => ({ name: `tenantry-${stack}-data`, labels, host })),
@@ -245,7 +246,7 @@ t.test('the engine removes services with what only they use, and nothing else of
     observe: () =>
       Promise.resolve({
         containers: [container(ours, 1), container(newer, 2), container(runtime, 1, 'running', 'runtime')],
-        networks: [{ ...network, members: ['gateway', 'etcd-1', ours] }],
+        networks: [{ ...network, members: ['gateway', 'etcd-1', ours], addresses: {} }],
         volumes: [
           volume('data'),
           volume('data-1'),

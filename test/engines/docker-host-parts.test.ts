@@ -190,15 +190,19 @@ t.test('objects without Tenantry’s labels are not observed', (t) => {
       undefined,
     )
     t.equal(
-      observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels } as Dockerode.NetworkInspectInfo, []),
+      observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels } as Dockerode.NetworkInspectInfo, new Map()),
       undefined,
     )
   }
   t.match(
-    observedNetwork({ Id: 'n', Name: 'n', Internal: true, Labels: labels } as unknown as Dockerode.NetworkInspectInfo, [
-      'c',
-    ]),
-    { subnet: '', members: ['c'] },
+    observedNetwork(
+      { Id: 'n', Name: 'n', Internal: true, Labels: labels } as unknown as Dockerode.NetworkInspectInfo,
+      new Map([
+        ['c', '10.0.0.2'],
+        ['stopped', ''],
+      ]),
+    ),
+    { subnet: '', members: ['c', 'stopped'], addresses: { c: '10.0.0.2', stopped: undefined } },
   )
   t.end()
 })

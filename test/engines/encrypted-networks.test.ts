@@ -40,7 +40,7 @@ t.test('A network is observed as encrypted if the Engine has created it with the
         Labels: { 'tenantry.installation': 'test', 'tenantry.stack': 't_0' },
         Options: options,
       } as unknown as Dockerode.NetworkInspectInfo,
-      [],
+      new Map(),
     )
   const vxlan = { 'com.docker.network.driver.overlay.vxlanid_list': '4097' }
   t.equal(found({ ...vxlan, encrypted: '' })?.isEncrypted, true)

@@ -4,6 +4,7 @@ import type { ObservedContainer, ObservedHost } from '#control-plane/engines/con
 import { planSteps } from '#control-plane/engines/convergence-plan.ts'
 import { memberName } from '#control-plane/engines/member-name.ts'
 import { differences } from '#control-plane/engines/drift.ts'
+import type { ClusterState } from '#control-plane/clusters/cluster-state.ts'
 import { planCluster, servicesToChange } from '#control-plane/clusters/plan-cluster.ts'
 import { hasFormer } from '#control-plane/engines/moved-services.ts'
 import { containerName, networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
@@ -52,6 +53,7 @@ function made(of: Stack): ObservedHost {
       subnet,
       internal,
       members: attachedContainers.map(memberName),
+      addresses: {},
     })),
     volumes: [
       ...of.volumes.map(({ name, host = '' }) => ({ name: volumeName(id, name), labels, host })),
@@ -75,6 +77,26 @@ function without(host: string, all: ObservedHost): ObservedHost {
     containers: all.containers.filter((one) => one.host !== host),
     volumes: all.volumes.filter((one) => one.host !== host),
     unreachableHosts: [host],
+  }
+}
+
+/** The state of a cluster whose primary is the first member. @param candidates the members that follow it */
+function clusterWith(candidates: readonly string[]): ClusterState {
+  const member = (name: string, role: 'primary' | 'replica') => ({
+    name,
+    role,
+    state: 'running',
+    lagBytes: 0,
+    timeline: 1,
+    isSynchronous: role === 'replica',
+  })
+  return {
+    primary: 'postgres-1',
+    hasQuorum: true,
+    notReplicating: [],
+    candidates,
+    reports: [],
+    members: [member('postgres-1', 'primary'), ...candidates.map((name) => member(name, 'replica'))],
   }
 }
 
@@ -191,22 +213,7 @@ t.test('A service keeps its former container and volume until it can be changed'
   const observed = made(stack)
   t.same(servicesToChange(evacuated, observed).sort(), ['postgres-3', 'runtime-2'])
   const candidates = ['postgres-2', 'postgres-3']
-  const member = (name: string, role: 'primary' | 'replica') => ({
-    name,
-    role,
-    state: 'running',
-    lagBytes: 0,
-    timeline: 1,
-    isSynchronous: role === 'replica',
-  })
-  const state = {
-    primary: 'postgres-1',
-    hasQuorum: true,
-    notReplicating: [],
-    candidates,
-    reports: [],
-    members: [member('postgres-1', 'primary'), ...candidates.map((name) => member(name, 'replica'))],
-  }
+  const state = clusterWith(candidates)
   const step = planCluster(evacuated, { host: observed, state, readyRouters: new Set(['router-1', 'router-2']) })
   t.match(step, { do: 'converge' })
   const held = step.do === 'converge' ? step.held : new Set<string>()
@@ -221,5 +228,58 @@ t.test('A service keeps its former container and volume until it can be changed'
     readyRouters: new Set(['router-1', 'router-2']),
   })
   t.match(waiting, { do: 'wait' }, 'not while the other replica is away')
+  t.end()
+})
+
+/** The observation in which these members of the network of the stack have one address. */
+function sharing(observed: ObservedHost, ...members: readonly { container: string; host?: string }[]): ObservedHost {
+  const shared = Object.fromEntries(members.map((one) => [memberName(one), '10.0.0.2']))
+  return {
+    ...observed,
+    networks: observed.networks.map((network) => ({ ...network, addresses: { 'a/other': '10.0.0.3', ...shared } })),
+  }
+}
+
+/** The container of a service, among the members of its network. */
+const memberOf = (name: string) => {
+  const service = serviceOf(stack, name)
+  return { container: containerName(id, service), ...(service.host === undefined ? {} : { host: service.host }) }
+}
+
+t.test('Of two containers with one address, one that is attached gets another', (t) => {
+  const [network] = stack.networks
+  const [attached] = network?.attachedContainers ?? []
+  if (network === undefined || attached === undefined) throw new Error('no attached container')
+  const observed = sharing(made(stack), attached, memberOf('postgres-3'))
+  t.same(planSteps(stack, observed), [{ do: 'detach-container', network: network.name, attached }])
+  const members = observed.networks.flatMap((one) => one.members).filter((name) => name !== memberName(attached))
+  const networks = observed.networks.map((one) => ({ ...one, members, addresses: {} }))
+  t.same(planSteps(stack, { ...observed, networks }), [{ do: 'attach-container', network: network.name, attached }])
+  t.end()
+})
+
+t.test('A service that shares its address leaves the network, and is then connected to it again', (t) => {
+  const [network] = stack.networks
+  if (network === undefined) throw new Error('no network')
+  const name = networkName(id, network.name)
+  const member = memberOf('runtime-1')
+  const observed = sharing(made(stack), member, { container: 'another', host: 'a' })
+  t.same(servicesToChange(stack, observed), [], 'it does not run for others')
+  const step = planCluster(stack, { host: observed, state: undefined, readyRouters: new Set() })
+  t.same(step, { do: 'converge', held: new Set() }, 'so it waits for nothing')
+  t.same(planSteps(stack, observed), [{ do: 'disconnect-container', container: member.container, network: name }])
+  const containers = observed.containers.map((one) => (one.name === member.container ? { ...one, networks: {} } : one))
+  t.same(planSteps(stack, { ...made(stack), containers }), [
+    { do: 'connect-container', container: member.container, service: 'runtime-1', network: network.name },
+  ])
+  t.same(planSteps(stack, sharing(made(stack), member)), [], 'an address of its own is none')
+  t.end()
+})
+
+t.test('Of two services with one address, one stays', (t) => {
+  const observed = sharing(made(stack), memberOf('postgres-1'), memberOf('postgres-2'))
+  const { container } = memberOf('postgres-2')
+  const network = observed.networks[0]?.name
+  t.same(planSteps(stack, observed), [{ do: 'disconnect-container', container, network }])
   t.end()
 })

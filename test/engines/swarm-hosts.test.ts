@@ -8,13 +8,14 @@ import { swarmHosts } from '#control-plane/engines/swarm/swarm-hosts.ts'
 const { signal } = new AbortController()
 const owner = { installation: 'i', stack: 't_0' }
 const nothing: ObservedHost = { containers: [], networks: [], volumes: [], unlabelledVolumes: [] }
-const network = (members: string[]) => ({
+const network = (members: string[], addresses: Record<string, string> = {}) => ({
   id: 'n',
   name: 'tenantry-t_0-net',
   labels: owner,
   subnet: '10.0.0.0/26',
   internal: true,
   members,
+  addresses,
 })
 const unreachable = () => new EngineError('ENGINE_UNREACHABLE', 'no response')
 
@@ -49,14 +50,19 @@ function hostsWith(calls: Record<string, Partial<LinkedHost>>) {
 
 t.test('A network of several hosts is one with the containers of all', async (t) => {
   const { all } = hostsWith({
-    a: { observe: () => Promise.resolve({ ...nothing, networks: [network(['x', 'gate'])] }) },
+    a: { observe: () => Promise.resolve({ ...nothing, networks: [network(['x', 'gate'], { gate: '10.0.0.2' })] }) },
     b: {
       observe: () =>
-        Promise.resolve({ ...nothing, networks: [network(['gate'])], volumes: [{ name: 'v', labels: owner }] }),
+        Promise.resolve({
+          ...nothing,
+          networks: [network(['gate'], { gate: '10.0.0.3' })],
+          volumes: [{ name: 'v', labels: owner }],
+        }),
     },
   })
   const found = await all.observe(owner, signal)
-  t.same(found.networks, [network(['a/x', 'a/gate', 'b/gate'])], 'two containers of one name are two')
+  const addresses = { 'a/gate': '10.0.0.2', 'b/gate': '10.0.0.3' }
+  t.same(found.networks, [network(['a/x', 'a/gate', 'b/gate'], addresses)], 'two containers of one name are two')
   t.same(found.volumes, [{ name: 'v', labels: owner, host: 'b' }])
   t.same(found.unreachableHosts, [])
 })

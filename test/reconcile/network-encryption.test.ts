@@ -15,6 +15,7 @@ const network = (stack: string, subnet: string, isEncrypted?: boolean) => ({
   internal: true,
   ...(isEncrypted === undefined ? {} : { isEncrypted }),
   members: [],
+  addresses: {},
 })
 
 t.test('Without the setting, the region requires a private link, and names WireGuard', (t) => {

@@ -20,6 +20,8 @@ export interface Location {
   networkId: string
   aliases: readonly string[]
   address: string | undefined
+  /** An address that the swarm has assigned to another container, too; undefined: one of its own. */
+  shared?: string
 }
 
 export interface Container {

@@ -11,6 +11,8 @@ export interface ProgramsOptions {
   containers: ReadonlyMap<string, Container>
   volumes: ReadonlyMap<string, Volume>
   isDown: () => boolean
+  /** Whether another running container has an address of this one. */
+  sharesAddress: (container: Container) => boolean
   /** Listeners that receive each container whose program begins to respond. */
   starts: ReadonlySet<(container: Container) => void>
   changed: (change: Change, actor: Actor) => void
@@ -30,13 +32,17 @@ export function createPrograms({
   containers,
   volumes,
   isDown,
+  sharesAddress,
   starts,
   changed,
   beginsAnywhere,
 }: ProgramsOptions) {
   const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
   const responds = (container: Container) =>
-    container.state === 'running' && !container.isWedged && scheduler.now() >= container.respondsAt
+    container.state === 'running' &&
+    !container.isWedged &&
+    scheduler.now() >= container.respondsAt &&
+    !sharesAddress(container)
 
   const respondAfter = (container: Container, milliseconds: number) => {
     const { run } = container
@@ -111,6 +117,7 @@ export function createPrograms({
     if (actor !== engineItself) container.startedLate = actor.isLate()
     container.wasStopped = false
     container.isWedged = false
+    for (const location of container.slots.values()) delete location.shared
     startProgram(container)
     changed({ kind: 'container', what: 'started', object: container }, actor)
   }

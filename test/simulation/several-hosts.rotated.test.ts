@@ -58,6 +58,11 @@ if (replayedSeed !== undefined) {
       /was removed with|was ended, and|could not be brought/,
     ],
     ['a member of etcd that gets an empty volume without a new ID', { replacesNoMember: true }, /etcd has 2 members/],
+    [
+      'an engine whose containers keep the address of another one',
+      { keepsSharedAddresses: true },
+      /is not ready|lost|has no primary/,
+    ],
     ['a removal that ends after the containers', { removesHalf: true }, /was freed while .* is there|remains/],
   ]
   for (const [what, planted, expected] of defects)

@@ -21,6 +21,8 @@ export interface SimulatedHostOptions extends EventOptions {
   installation: string
   /** Runs a command in a container. @throws EngineError */
   run: (container: Container, command: readonly string[], input: string, actor: Actor) => CommandResult
+  /** Whether it reports addresses that were assigned twice. A planted defect if not. */
+  reportsAddresses?: boolean
   /** Whether this host is one of the managers of a swarm with a leader, which create and remove its networks; absent without a swarm. */
   isManager?: () => boolean
 }
@@ -36,6 +38,7 @@ export function createSimulatedHost({
   checksLabels,
   installation,
   run,
+  reportsAddresses = true,
   isManager,
 }: SimulatedHostOptions): LinkedHost {
   const request: HostRequest = (what, signal, effect, takes = 15) =>
@@ -249,12 +252,8 @@ export function createSimulatedHost({
           ),
         ),
         networks.length === 0
-          ? new Map<string, string[]>()
-          : request(
-              'list members',
-              signal,
-              () => new Map(networks.map(({ id }) => [id, docker.membersOf(id).map(({ name }) => name)])),
-            ),
+          ? new Map<string, Container[]>()
+          : request('list members', signal, () => new Map(networks.map(({ id }) => [id, docker.membersOf(id)]))),
       ])
       return {
         containers: containers.filter((one) => one !== undefined),
@@ -264,7 +263,8 @@ export function createSimulatedHost({
           labels: labelsOf(network) ?? { installation: '', stack: '' },
           subnet: network.subnet,
           internal: network.internal,
-          members: members.get(network.id) ?? [],
+          members: (members.get(network.id) ?? []).map(({ name }) => name),
+          addresses: reportsAddresses ? addressesOn(network.name, members.get(network.id) ?? []) : {},
         })),
         volumes,
         unlabelledVolumes,
@@ -347,6 +347,13 @@ export function createSimulatedHost({
       return receivedEvents({ docker, caller, chance, scheduler, eventFaults }, follow, owned.installation, signal)
     },
   }
+}
+
+/** Returns the addresses that were assigned twice. The others are all different. */
+function addressesOn(network: string, members: readonly Container[]): Record<string, string> {
+  const running = members.filter(({ state }) => state === 'running' || state === 'paused')
+  const assigned = running.map(({ name, slots }) => [name, slots.get(network)?.shared] as const)
+  return Object.fromEntries(assigned.filter((entry): entry is [string, string] => entry[1] !== undefined))
 }
 
 const unreachable = (what: string) =>

@@ -1,6 +1,13 @@
 // Plans the next change of a running cluster's services, one service at a time, so that the cluster serves all the while. Pure. It
 // is planned again from what was observed after each change, so that any interruption continues.
-import { type ObservedHost, reachablePart, serviceSteps, type Step, withoutReturned } from '../engines/index.ts'
+import {
+  type ObservedHost,
+  reachablePart,
+  serviceSteps,
+  type Step,
+  withoutReturned,
+  yieldedNetworks,
+} from '../engines/index.ts'
 import { clusterRouters, isClusterMember, networkName, type Stack } from '../stacks/index.ts'
 import type { ClusterState } from './cluster-state.ts'
 
@@ -114,13 +121,14 @@ function isLiveChange(steps: readonly Step[]): boolean {
   return steps.every((step) => step.do === 'update-resources')
 }
 
-/** Whether a service has a container that runs and that others reach. One without its network serves nothing. */
-function isRunning(stack: Stack, { containers }: ObservedHost, name: string): boolean {
+/** Whether a service has a container that runs and that others reach, at an address of its own. */
+function isRunning(stack: Stack, host: ObservedHost, name: string): boolean {
   const networks = stack.services.find((service) => service.name === name)?.networks ?? []
-  return containers.some(
+  return host.containers.some(
     (container) =>
       container.labels.service === name &&
       container.state === 'running' &&
+      yieldedNetworks(container, host).length === 0 &&
       networks.every(({ network }) => networkName(stack.id, network) in container.networks),
   )
 }

@@ -128,6 +128,10 @@ export function createContainerEngine({ name, installation, hosts, sleep }: Cont
             step.attached.address,
             signal,
           )
+      case 'detach-container': {
+        const { container, host } = step.attached
+        return hosts.at(host).disconnect(networkName(stack.id, step.network), container, signal)
+      }
       case 'create-container': {
         const service = serviceOf(stack, step.service)
         await createContainer(stack, service, signal)

@@ -70,6 +70,8 @@ export interface ObservedNetwork {
   isEncrypted?: boolean
   /** Names of the containers on it, running or not, as far as the hosts report them; `memberName` makes them. */
   members: readonly string[]
+  /** Addresses of the running members, by their names. */
+  addresses: Readonly<Record<string, string>>
 }
 
 /** A volume of ours as the host reports it. */

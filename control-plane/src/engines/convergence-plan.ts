@@ -16,6 +16,7 @@ import { EngineError } from './engine-error.ts'
 import { returnedContainers, staleCopies, withoutReturned } from './moved-services.ts'
 import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
+import { sharersOf, yieldedNetworks } from './shared-address.ts'
 
 /**
  * One change on a host. Containers are named by their names there; networks, volumes and services by those of the
@@ -26,6 +27,7 @@ export type Step =
   | { do: 'replace-network'; network: string }
   | { do: 'create-volume'; volume: string }
   | { do: 'attach-container'; network: string; attached: AttachedContainer }
+  | { do: 'detach-container'; network: string; attached: AttachedContainer }
   | { do: 'create-container'; service: string }
   | { do: 'start-container'; container: string }
   | { do: 'unpause-container'; container: string }
@@ -142,6 +144,9 @@ export function networkSteps(stack: Stack, network: Stack['networks'][number], h
   if (observed === undefined) return [{ do: 'create-network', network: network.name }]
   if (observed.subnet !== network.subnet || observed.internal !== network.internal)
     return [{ do: 'replace-network', network: network.name }]
+  const shared = network.attachedContainers.filter((attached) => sharersOf(observed, memberName(attached)).length > 0)
+  // The next round attaches them again, with other addresses.
+  if (shared.length > 0) return shared.map((attached) => ({ do: 'detach-container', network: network.name, attached }))
   return network.attachedContainers
     .filter((attached) => !observed.members.includes(memberName(attached)))
     .map((attached) => ({ do: 'attach-container', network: network.name, attached }))
@@ -153,6 +158,15 @@ export function serviceSteps(stack: Stack, service: Service, host: ObservedHost)
   const all = host.containers.filter(({ labels }) => labels.service === service.name)
   const current = all.find((container) => container.name === name)
   const others = all.filter((container) => container.name !== name)
+  // They leave the network, and the next round connects them again, with other addresses.
+  const sharing = all.flatMap((container) =>
+    yieldedNetworks(container, host).map((network): Step => ({
+      do: 'disconnect-container',
+      container: container.name,
+      network,
+    })),
+  )
+  if (sharing.length > 0) return sharing
   const removeOthers = others.map((other): Step => ({
     do: 'remove-container',
     container: other.name,

@@ -271,6 +271,7 @@ export async function openProcessHost(options: ProcessHostOptions): Promise<Proc
             subnet,
             internal,
             members: members(name),
+            addresses: {},
           })),
         volumes: (await volumes.all()).filter(({ labels }) => isOwnedBy(labels, owned)),
         unlabelledVolumes: [],

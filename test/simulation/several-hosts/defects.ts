@@ -8,6 +8,8 @@ export interface HostDefects {
   removesFormerAtOnce?: boolean
   /** The removal of a stack ends after its containers. */
   removesHalf?: boolean
+  /** Containers keep an address that another one has. */
+  keepsSharedAddresses?: boolean
   /** A member of etcd gets an empty volume without a new ID. */
   replacesNoMember?: boolean
 }

@@ -101,6 +101,7 @@ export function createHostsRegion(options: HostsRegionOptions, caller: ControlPl
       eventFaults: () => troubles.events(),
       checksLabels: true,
       run: (container, command, input, actor) => programs.run(host, container, command, input, actor),
+      reportsAddresses: defects.keepsSharedAddresses !== true,
       isManager: () => machines.hasMajority(host),
     })
     return [id, simulated] as const

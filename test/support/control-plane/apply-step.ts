@@ -13,7 +13,7 @@ export function applyStep(stack: Stack, host: Changeable, step: Step): void {
     case 'create-network': {
       const { subnet, internal } = existing(stack.networks, step.network)
       const name = networkName(stack.id, step.network)
-      host.networks.push({ id: step.network, name, labels, subnet, internal, members: [] })
+      host.networks.push({ id: step.network, name, labels, subnet, internal, members: [], addresses: {} })
       return
     }
     case 'replace-network': {
@@ -25,6 +25,11 @@ export function applyStep(stack: Stack, host: Changeable, step: Step): void {
     case 'attach-container': {
       const found = network(step.network)
       found.members = [...found.members, step.attached.container]
+      return
+    }
+    case 'detach-container': {
+      const found = network(step.network)
+      found.members = found.members.filter((member) => member !== step.attached.container)
       return
     }
     case 'create-volume': {

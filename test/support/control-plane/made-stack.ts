@@ -39,6 +39,7 @@ export function made(stack: Stack, before?: Changeable): Changeable {
         ...containers.map(({ name }) => name),
         ...network.attachedContainers.map((attached) => attached.container),
       ],
+      addresses: {},
     })),
     volumes: [
       ...stack.volumes.map(({ name, host }) => ({ name: volumeName(stack.id, name), labels, ...onHost(host) })),

@@ -24,7 +24,7 @@ export async function observe(api: EngineApi, owned: Ownership, signal: AbortSig
   return {
     containers: containers.map((container) => observedContainer(container, ids)).filter((one) => one !== undefined),
     networks: networks
-      .map((network) => observedNetwork(network, members.get(network.Name) ?? []))
+      .map((network) => observedNetwork(network, members.get(network.Name) ?? new Map()))
       .filter((one) => one !== undefined),
     volumes: volumes.map(observedVolume).filter((one) => one !== undefined),
     unlabelledVolumes: named
@@ -78,15 +78,15 @@ async function inspectAll(
 }
 
 /**
- * Returns the names of the containers on each network, attached and stopped ones included. A network's own inspection
- * lists running ones only.
+ * Returns the addresses of the containers on each network, by their names. Attached containers are included, and stopped ones, whose
+ * addresses are empty. A network's own inspection lists running ones only.
  */
 async function membersOf(
   api: EngineApi,
   ids: ReadonlyMap<string, string>,
   signal: AbortSignal,
-): Promise<Map<string, string[]>> {
-  const members = new Map<string, string[]>([...ids.keys()].map((name) => [name, []]))
+): Promise<Map<string, Map<string, string>>> {
+  const members = new Map([...ids.keys()].map((name) => [name, new Map<string, string>()]))
   if (ids.size === 0) return members
   const query = { all: true, filters: { network: [...ids.keys()] } }
   for (const { Names, NetworkSettings } of await list<Dockerode.ContainerInfo>(
@@ -98,7 +98,8 @@ async function membersOf(
   )) {
     // The first is its own name; others come from links.
     const name = Names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) ?? ''
-    for (const network of Object.keys(attachmentsOf(NetworkSettings.Networks, ids))) members.get(network)?.push(name)
+    for (const [network, { IPAddress: address }] of Object.entries(attachmentsOf(NetworkSettings.Networks, ids)))
+      members.get(network)?.set(name, address)
   }
   return members
 }

@@ -55,10 +55,13 @@ export function observedContainer(
 /** Docker's option of an overlay network whose packets are encrypted. It has no value. */
 export const encryptedOption = 'encrypted'
 
-/** Converts a network; undefined if its labels are not Tenantry's. @param members names of the containers on it */
+/**
+ * Converts a network; undefined if its labels are not Tenantry's.
+ * @param addresses of the containers on it, by their names; empty for those that do not run
+ */
 export function observedNetwork(
   found: Dockerode.NetworkInspectInfo,
-  members: readonly string[],
+  addresses: ReadonlyMap<string, string>,
 ): ObservedNetwork | undefined {
   const labels = fromDocker(found.Labels)
   if (labels === undefined) return undefined
@@ -69,7 +72,8 @@ export function observedNetwork(
     subnet: found.IPAM?.Config?.[0]?.Subnet ?? '',
     internal: found.Internal,
     ...(encryptedOption in (found.Options ?? {}) ? { isEncrypted: true } : {}),
-    members,
+    members: [...addresses.keys()],
+    addresses: Object.fromEntries([...addresses].filter(([, address]) => address !== '')),
   }
 }
 

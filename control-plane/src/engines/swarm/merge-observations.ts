@@ -14,9 +14,11 @@ export function mergeObservations(
   for (const [host, { networks: own }] of found)
     for (const network of own) {
       const other = networks.get(network.name)
-      const here = network.members.map((container) => memberName({ container, host }))
-      const members = [...(other?.members ?? []), ...here]
-      networks.set(network.name, { ...(other ?? network), members })
+      const nameHere = (container: string) => memberName({ container, host })
+      const members = [...(other?.members ?? []), ...network.members.map(nameHere)]
+      const here = Object.entries(network.addresses).map(([container, address]) => [nameHere(container), address])
+      const addresses = { ...other?.addresses, ...(Object.fromEntries(here) as Record<string, string>) }
+      networks.set(network.name, { ...(other ?? network), members, addresses })
     }
   const hosts = [...found]
   return {
