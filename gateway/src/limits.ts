@@ -130,7 +130,7 @@ export const defaultLimits: Limits = {
   readerIdleTimeout: 60_000,
   keepAliveTimeout: 65_000,
   connectTimeout: 2_000,
-  watchInterval: 1_000,
+  watchInterval: 500,
   reachTimeout: 2_000,
   responseTimeout: 60_000,
   functionResponseTimeout: 310_000,

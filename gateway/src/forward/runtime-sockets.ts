@@ -28,8 +28,9 @@ export class RuntimeSockets {
   /**
    * Creates a pool's connector.
    * @param timeoutMs milliseconds to connect
+   * @param connected called with each connection that was accepted
    */
-  connector(timeoutMs: number): buildConnector.connector {
+  connector(timeoutMs: number, connected: (socket: Socket) => void): buildConnector.connector {
     const connectNow = connector(timeoutMs)
     return (options, callback) => {
       if (this.#open >= this.#max) {
@@ -40,8 +41,10 @@ export class RuntimeSockets {
       this.#open++
       connectNow(options, (...outcome) => {
         const [error, socket] = outcome
-        if (error === null) socket.on('close', () => this.#open--)
-        else this.#open--
+        if (error === null) {
+          socket.on('close', () => this.#open--)
+          connected(socket)
+        } else this.#open--
         callback(...outcome)
       })
     }

@@ -1,6 +1,7 @@
 // Finds runtimes that are gone without having closed their connections, as when their host loses its power or its network. Otherwise, a
 // request that waits for one would wait until its time limit, and every new connection until the limit of connecting.
 import { connect, isIP } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
 import { isSilent } from './failures.ts'
 import type { Upstream, Upstreams } from './upstreams.ts'
 
@@ -11,20 +12,22 @@ export interface RuntimeWatch {
 
 interface WatchOptions {
   upstreams: Pick<Upstreams, 'opened' | 'vanished' | 'returned'>
-  /** Milliseconds between two checks of all runtimes. One has three quarters of it to accept a connection. */
+  /** Milliseconds between two checks of all runtimes. One has one and a half times this to accept a connection. */
   interval: number
 }
 
 /** Checks without a response, while requests wait, after which a runtime is probed. */
 const silentChecks = 1
 /**
- * Probes in succession that are neither accepted nor rejected, after which a runtime is gone. Each is a connection of its own, so that a
- * lost packet does not count as a lost host.
+ * Probes that are neither accepted nor rejected, after which a runtime is gone. Each is a connection of its own, so that a lost packet does
+ * not count as a lost host. They overlap, because requests wait.
  */
 const silentProbes = 3
-const probePart = 0.75
+/** The maximum time of a probe, and the time between the begins of two, as parts of the interval. */
+const probePart = 1.5
+const gapPart = 0.75
 /** Checks until the next probe of a runtime that accepts connections and is only slow. */
-const restingChecks = 4
+const restingChecks = 8
 
 /** The checks and the probes of one runtime. */
 interface Watched {
@@ -38,9 +41,12 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
 
   const probe = async (upstream: Upstream, watched: Watched): Promise<void> => {
     watched.isProbing = true
-    let outcome: Outcome = 'silent'
-    for (let probes = upstream.isGone ? 1 : silentProbes; probes > 0 && outcome === 'silent'; probes--)
-      outcome = await reach(upstream, interval * probePart)
+    // What requests wait for is at the address of their connections. Docker does not know the name of a host's container any more soon
+    // after the host is gone.
+    const { isGone, hostname, port, address = hostname } = upstream
+    const outcome = isGone
+      ? await reach(hostname, port, interval * probePart)
+      : await reachInTime(address, port, interval)
     watched.isProbing = false
     // This machine could not even try.
     if (outcome === 'unknown') return
@@ -69,10 +75,28 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
 
 type Outcome = 'accepted' | 'rejected' | 'silent' | 'unknown'
 
+/** Opens connections until one has another outcome than silence. */
+function reachInTime(host: string, port: number, interval: number): Promise<Outcome> {
+  const { promise, resolve } = Promise.withResolvers<Outcome>()
+  let remaining = silentProbes
+  let isDecided = false
+  const run = async (number: number) => {
+    await delay(number * interval * gapPart)
+    if (isDecided) return
+    const outcome = await reach(host, port, interval * probePart)
+    remaining--
+    if (outcome === 'silent' && remaining > 0) return
+    isDecided = true
+    resolve(outcome)
+  }
+  for (let number = 0; number < silentProbes; number++) void run(number)
+  return promise
+}
+
 /** Opens a connection and closes it. The kernel of a host accepts one for a program that is busy. */
-function reach({ hostname, port }: Upstream, milliseconds: number): Promise<Outcome> {
+function reach(host: string, port: number, milliseconds: number): Promise<Outcome> {
   return new Promise((resolve) => {
-    const socket = connect({ host: hostname, port })
+    const socket = connect({ host, port })
     let timer: NodeJS.Timeout | undefined
     const end = (outcome: Outcome) => {
       clearTimeout(timer)
@@ -83,7 +107,7 @@ function reach({ hostname, port }: Upstream, milliseconds: number): Promise<Outc
       // After a pause of this program, a connection that was accepted meanwhile is noticed before the end of the time.
       timer = setTimeout(() => setImmediate(end, 'silent'), milliseconds)
     }
-    if (isIP(hostname) > 0) start()
+    if (isIP(host) > 0) start()
     else socket.once('lookup', start)
     socket.on('connect', () => end('accepted'))
     socket.on('error', (error) => {

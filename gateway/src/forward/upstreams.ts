@@ -14,6 +14,8 @@ export interface Upstream {
    */
   readonly hostname: string
   readonly port: number
+  /** The IP address that accepted the last connection. */
+  address: string | undefined
   readonly connect: () => Socket
   calls: Pool
   /** The pool for long responses. They have their own, because a pool searches all its connections for a free one. */
@@ -102,7 +104,7 @@ export class Upstreams {
   vanished(upstream: Upstream): void {
     upstream.isGone = true
     const former = [upstream.calls, upstream.streams]
-    Object.assign(upstream, newPools(upstream.origin, this.#limits, this.sockets))
+    Object.assign(upstream, newPools(upstream.origin, this.#limits, this.sockets, noteFor(upstream)))
     for (const pool of former) pool.destroy(new RuntimeVanishedError()).catch(() => undefined)
     for (const socket of upstream.separate) socket.destroy(new RuntimeVanishedError())
   }
@@ -139,12 +141,14 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
   const upstream: Upstream = {
     origin,
     ...address,
+    address: undefined,
     connect() {
       const socket = sockets.connect(address.hostname, address.port)
       separate.add(socket)
+      socket.on('connect', () => noteFor(upstream)(socket))
       return socket.on('close', () => separate.delete(socket))
     },
-    ...newPools(origin, limits, sockets),
+    ...newPools(origin, limits, sockets, (socket) => noteFor(upstream)(socket)),
     downUntil: 0,
     hasResponded: false,
     isSuspect: false,
@@ -155,10 +159,22 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
   return upstream
 }
 
-function newPools(origin: string, limits: Limits, sockets: RuntimeSockets): Pick<Upstream, 'calls' | 'streams'> {
+/** Returns a function that records the address of a connection. */
+function noteFor(upstream: Upstream): (socket: Socket) => void {
+  return ({ remoteAddress = upstream.address }) => {
+    upstream.address = remoteAddress
+  }
+}
+
+function newPools(
+  origin: string,
+  limits: Limits,
+  sockets: RuntimeSockets,
+  connected: (socket: Socket) => void,
+): Pick<Upstream, 'calls' | 'streams'> {
   const pool = () =>
     new Pool(origin, {
-      connect: sockets.connector(limits.connectTimeout),
+      connect: sockets.connector(limits.connectTimeout, connected),
       headersTimeout: limits.responseTimeout,
       bodyTimeout: limits.responseIdleTimeout,
       keepAliveTimeout: idleMilliseconds,

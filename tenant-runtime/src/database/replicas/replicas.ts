@@ -23,7 +23,7 @@ import {
 } from './replica-position.ts'
 
 /** The time after which a read without a result tests whether the primary is lost. Each further test waits twice as long. */
-const stallMilliseconds = 1_000
+const stallMilliseconds = 750
 /** The pause between two attempts at replicas. */
 const retryMilliseconds = 100
 /** The maximum time of a login at a member, and in all until it has reported its position. */
