@@ -8,6 +8,16 @@ type Call = (method: string, path: string, body?: string) => Promise<Response>
 const bucket = '/storage/v1/bucket'
 const objectPath = (number: number) => `/storage/v1/object/failovers/${number}`
 
+/** The maximum time between two successful reads. */
+export interface ReadPause {
+  milliseconds: number
+  /** The requests in it: each with the time at which it ended, how long it took, and its response. */
+  course: string[]
+}
+
+/** The maximum number of requests of a course, the last ones. */
+const maxCourse = 20
+
 /** Reads the list of buckets and uploads numbered objects, one after the other, until it is stopped. @param waitMs after each request */
 export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, waitMs = 50) {
   const created = await call('POST', bucket, JSON.stringify({ name: 'failovers', policy: 'private' }))
@@ -21,7 +31,8 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, wai
   let isStopped = false
   let maxMilliseconds = 0
   let lastRead = performance.now()
-  let maxReadPause = 0
+  let maxReadPause: ReadPause = { milliseconds: 0, course: [] }
+  let course: string[] = []
 
   const send = async (method: string, path: string, body?: string) => {
     const begun = performance.now()
@@ -33,13 +44,21 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, wai
     return { status: response.status, text: await response.text(), retryAfter: response.headers.get('retry-after') }
   }
   const read = async () => {
+    const begun = performance.now()
     const { status, text, retryAfter } = await send('GET', bucket)
+    const now = performance.now()
+    course = [
+      ...course,
+      `after ${Math.round(now - lastRead)} ms ${status} in ${Math.round(now - begun)} ms ${status === 200 ? '' : text}`,
+    ].slice(-maxCourse)
     counts.reads++
     if (status === 503 && retryAfter !== null) counts.retryableReads++
     else if (status !== 200) wrong.push(`GET: ${status} ${text}`)
     if (status !== 200) return
-    maxReadPause = Math.max(maxReadPause, performance.now() - lastRead)
-    lastRead = performance.now()
+    const milliseconds = Math.round(now - lastRead)
+    if (milliseconds > maxReadPause.milliseconds) maxReadPause = { milliseconds, course }
+    lastRead = now
+    course = []
   }
   const upload = async (number: number) => {
     const { status, text, retryAfter } = await send('POST', objectPath(number), String(number))
@@ -60,10 +79,10 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, wai
   return {
     /** Returns how many requests were sent, and how many of them got a 503 with the time of a later attempt. */
     counts: () => ({ ...counts }),
-    /** Returns the maximum time between two successful reads since the last call, in milliseconds. */
-    takeMaxReadPause(): number {
-      const pause = Math.round(maxReadPause)
-      maxReadPause = 0
+    /** Returns the maximum pause of reads since the last call. */
+    takeMaxReadPause(): ReadPause {
+      const pause = maxReadPause
+      maxReadPause = { milliseconds: 0, course: [] }
       return pause
     },
     /** Stops, and returns what was wrong, acknowledged uploads that are missing included. */

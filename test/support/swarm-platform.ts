@@ -240,8 +240,8 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
   ]
   const sharedCluster = regionStackId('local', installation)
   await until(async () => {
-    const found = await Promise.all(controlHosts.map(conditionOn))
-    return found.includes(true) ? true : undefined
+    // A control plane knows no key yet when it starts for the first time.
+    return (await conditions()).includes(true) ? true : undefined
   }, 240).catch(async (cause: unknown) => {
     const members = await Promise.all(clusterMembers.map((member) => memberLogs(sharedCluster, member)))
     const planes = await describePlanes()

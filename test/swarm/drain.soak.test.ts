@@ -35,7 +35,7 @@ t.test('A host with many tenants is drained', { timeout: 3_600_000 }, async (t) 
   t.comment(`${host.id} with ${moving} of ${clusters.length} primaries was empty after ${seconds} s; pauses in ms:`)
   for (const [kind, ones] of Object.entries({ 'clusters of their own': owning, 'the shared cluster': sharing })) {
     const writes = shown(ones.map(({ writer }) => writer.takeMaxPause()))
-    const reads = shown(ones.map(({ takeMaxReadPause }) => takeMaxReadPause()))
+    const reads = shown(ones.map(({ takeMaxReadPause }) => takeMaxReadPause().milliseconds))
     t.comment(`  tenants with ${kind}: writes ${writes}; reads ${reads}`)
   }
   t.same(

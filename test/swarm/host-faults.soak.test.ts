@@ -9,7 +9,7 @@ import type { LabHost } from '#test/support/swarm-lab.ts'
 import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-platform.ts'
 import { createForeignObjects } from './foreign-objects.ts'
 import { startManyTenants, tenantsOfKind } from './many-tenants.ts'
-import { shown } from './shown.ts'
+import { courseOf, shown } from './shown.ts'
 
 /**
  * The number of times that each fault occurs. Set `TENANTRY_ROUNDS`, and `TENANTRY_FAULTS` (`a,b`, with the beginning of a fault's name),
@@ -106,7 +106,9 @@ t.test('Tenants continue during every fault', { timeout: 28_000_000 }, async (t)
       if (isOutage !== true)
         for (const { tenants, writes, reads } of pauses) {
           writes.push(...tenants.map(({ writer }) => writer.takeMaxPause()))
-          reads.push(...tenants.map(({ takeMaxReadPause }) => takeMaxReadPause()))
+          const readPauses = tenants.map(({ takeMaxReadPause }) => takeMaxReadPause())
+          reads.push(...readPauses.map(({ milliseconds }) => milliseconds))
+          for (const line of readPauses.flatMap(courseOf)) t.comment(line)
         }
       await end()
       const ended = performance.now()

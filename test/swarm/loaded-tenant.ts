@@ -2,7 +2,7 @@
 import type { Test } from 'tap'
 import { until } from '#test/support/docker.ts'
 import type { SwarmPlatform } from '#test/support/swarm-platform.ts'
-import { startHttpClient } from '../clusters/http-client.ts'
+import { startHttpClient, type ReadPause } from '../clusters/http-client.ts'
 import { lostNothing, startWriter } from '../clusters/writer.ts'
 import { openBalancer } from './balancer.ts'
 
@@ -11,8 +11,8 @@ const secondsToReady = 600
 export interface LoadedTenant {
   id: string
   writer: ReturnType<typeof startWriter>
-  /** Returns the maximum time between two successful reads since the last call, in milliseconds. */
-  takeMaxReadPause(): number
+  /** Returns the maximum pause of reads since the last call. */
+  takeMaxReadPause(): ReadPause
   /** Returns how many HTTP requests were sent, and how many of them got a 503. */
   counts(): { reads: number; retryableReads: number; uploads: number; retryableUploads: number }
   /** Waits until the API reports the tenant as ready. */

@@ -9,6 +9,7 @@ import { startSwarmPlatform, type SwarmPlatform } from '#test/support/swarm-plat
 import { emptyHost, untilEtcdServes } from './empty-host.ts'
 import { startLoadedTenant } from './loaded-tenant.ts'
 import { checkReplicationTls, type MemberContainer } from './replication-tls.ts'
+import { courseOf } from './shown.ts'
 
 const seconds = (since: number) => ((performance.now() - since) / 1000).toFixed(1)
 
@@ -119,8 +120,9 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   await Promise.all(writers.map((one, at) => one.acknowledged((counts[at] ?? 0) + 20, 120)))
   const pauses = writers.map((one) => one.takeMaxPause()).join(' and ')
   t.comment(`${lostHost.id} with both primaries is lost: 20 rows each in ${seconds(begun)} s, pauses of ${pauses} ms`)
-  const readPauses = [tenant, sharing].map((one) => one.takeMaxReadPause()).join(' and ')
-  t.comment(`reads paused for ${readPauses} ms`)
+  const readPauses = [tenant, sharing].map((one) => one.takeMaxReadPause())
+  t.comment(`reads paused for ${readPauses.map(({ milliseconds }) => milliseconds).join(' and ')} ms`)
+  for (const pause of readPauses) for (const line of courseOf(pause)) t.comment(line)
   t.not((await platform.primaryOf(id)).member, primary)
   t.not((await platform.primaryOf(platform.sharedCluster)).member, sharedPrimary)
   await platform.untilHost(lostHost, ({ state }) => state === 'unreachable')
