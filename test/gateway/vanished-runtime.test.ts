@@ -51,6 +51,21 @@ t.test('What waits for a runtime that is gone ends, and reads are served by anot
   }, 'a request to the runtime that has returned')
 })
 
+t.test('A read whose runtimes are gone one after the other may be sent again later', async (t) => {
+  const { gateway, add } = await startSetting(t, { limits })
+  const remaining = [await startVanishingRuntime(t), await startVanishingRuntime(t)]
+  await add('both', { runtimes: remaining.map(({ url }) => url) })
+  const read = send(gateway.port, { path: '/t/both/head' })
+  while (remaining.length > 0) {
+    const waited = () => remaining.findIndex(({ seen }) => seen.length > 0)
+    await until(() => waited() >= 0, 'the read at a runtime')
+    for (const runtime of remaining.splice(waited(), 1)) await runtime.vanish()
+  }
+  const { status, headers } = await read
+  t.equal(status, 503)
+  t.ok(headers['retry-after'])
+})
+
 t.test('A connection that no one accepts leads to the same, and one that is rejected does not', async (t) => {
   const runtime = await startVanishingRuntime(t)
   await runtime.vanish()

@@ -100,18 +100,25 @@ export class Forwarder {
       if (call.route.runtimes.length <= attempts.unreachable.length + 1) return undefined
       return { ...attempts, unreachable: [...attempts.unreachable, upstream] }
     }
-    const isRepeatable = repeatable.has(call.request.method ?? '') && !call.head.hasBody
-    return isBroken(error) && isRepeatable && !attempts.staleExcused ? { ...attempts, staleExcused: true } : undefined
+    return isBroken(error) && isRepeatable(call) && !attempts.staleExcused
+      ? { ...attempts, staleExcused: true }
+      : undefined
   }
 
   #failed(call: Call, error: Error): void {
     if (!call.response.isOver) this.#options.onError?.(error, call)
-    call.response.fail(rejectionFor(error))
+    const mayComeAgain = error instanceof RuntimeVanishedError && isRepeatable(call)
+    call.response.fail(mayComeAgain ? rejections.runtimeUnreachable : rejectionFor(error))
   }
 }
 
 /** Safe methods (RFC 9110, 9.2.1). */
 const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Whether the request changes nothing, so that it may be sent twice. */
+function isRepeatable({ request, head }: Call): boolean {
+  return repeatable.has(request.method ?? '') && !head.hasBody
+}
 
 /** Returns the milliseconds that a runtime has for a response's head. Functions have their own limit. */
 export function responseTimeoutOf(group: Group, limits: Limits): number {
