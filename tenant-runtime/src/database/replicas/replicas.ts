@@ -24,6 +24,8 @@ import {
 
 /** The time after which a read without a result tests whether the primary is lost. Each further test waits twice as long. */
 const stallMilliseconds = 750
+/** The time that such a test has before the replicas are observed meanwhile. A primary that responds does so sooner. */
+const testMilliseconds = 250
 /** The pause between two attempts at replicas. */
 const retryMilliseconds = 100
 /** The maximum time of a login at a member, and in all until it has reported its position. */
@@ -58,6 +60,9 @@ export interface FailoverRead<T> {
   /** Runs it at a replica. @throws StaleReplicaError without a result that could be older */
   atReplica: (at: ReadableReplica) => Promise<T>
 }
+
+/** The replica to read from, if the positions that are requested suffice. */
+type Observation = Promise<ReadableReplica | undefined>
 
 interface ReplicasOptions {
   limits: ConnectionLimits
@@ -99,14 +104,16 @@ export class Replicas {
     const { now, limits } = this.#options
     const deadline = now() + limits.failoverMilliseconds
     for (;;) {
+      let observing: Observation | undefined
       if (!this.#primaries.isLost(runtimeLogin(home))) {
         const outcome = await this.#atPrimary(home, read)
-        if (outcome !== undefined) return outcome.value
+        if ('value' in outcome) return outcome.value
+        observing = outcome.observing
       }
       // The home is not served any more.
       if (home.url === '') return read.atPrimary()
       try {
-        const at = await this.#observations.run(home)
+        const at = await (observing ?? this.#observations.run(home))
         if (at !== undefined) return await read.atReplica(at)
       } catch (error) {
         if (needsPrimary(error)) return read.atPrimary()
@@ -127,8 +134,11 @@ export class Replicas {
     await Promise.all([...this.#connections.values()].map((connections) => connections.close()))
   }
 
-  /** Runs a read at the primary. @returns undefined if the primary is lost, or the connection to it */
-  async #atPrimary<T>(home: HomeLogins, { atPrimary }: FailoverRead<T>): Promise<{ value: T } | undefined> {
+  /** Runs a read at the primary. @returns an observation that may have begun, if the primary is lost, or the connection to it */
+  async #atPrimary<T>(
+    home: HomeLogins,
+    { atPrimary }: FailoverRead<T>,
+  ): Promise<{ value: T } | { observing: Observation | undefined }> {
     const ending = new AbortController()
     const session: PrimaryAttempt = { signal: ending.signal, pid: undefined }
     const attempt = atPrimary(session).then((value) => ({ value }))
@@ -137,12 +147,18 @@ export class Replicas {
       const timer = setTimeout(resolve, milliseconds, undefined)
       const outcome = await Promise.race([attempt, stalled]).finally(() => clearTimeout(timer))
       if (outcome !== undefined) return outcome
-      const isLost = await Promise.race([attempt, this.#isLost(home, session)])
+      let observing: Observation | undefined
+      const observe = () => {
+        observing = this.#observations.run(home)
+        observing.catch(() => undefined)
+      }
+      const test = setTimeout(observe, testMilliseconds)
+      const isLost = await Promise.race([attempt, this.#isLost(home, session)]).finally(() => clearTimeout(test))
       if (typeof isLost === 'object') return isLost
       if (!isLost) continue
       attempt.catch(() => undefined)
       ending.abort(new Error('The primary does not respond.'))
-      return undefined
+      return { observing }
     }
   }
 
