@@ -17,6 +17,7 @@ import {
 } from './docker-objects.ts'
 import { createPrograms, engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
+import { createSharedAddresses } from './shared-addresses.ts'
 
 export interface DockerOptions {
   scheduler: Scheduler
@@ -27,9 +28,6 @@ export interface DockerOptions {
   /** The swarm of the host; absent on a single host. */
   swarm?: Swarm
 }
-
-/** The number of containers that a returned host starts until the swarm assigns an address to one that another one has. */
-const sharedAddressRarity = 20
 
 /** A person who uses Docker's command line. */
 export const dockerCli: Actor = { name: 'docker-cli', isLate: () => false }
@@ -85,40 +83,12 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere, swar
     containers,
     volumes,
     isDown: () => state.isDown,
-    sharesAddress: (container) =>
-      [...container.slots].some(
-        ([network, { shared }]) => shared !== undefined && rivalOf(container, network) !== undefined,
-      ),
+    sharesAddress: (container) => sharedAddresses.isShared(container),
     starts,
     changed,
     beginsAnywhere,
   })
-
-  /** Returns another running container that shares its address on a network. */
-  const rivalOf = (container: Container, network: string): Container | undefined => {
-    const own = container.slots.get(network)
-    return everywhere().find((other) => {
-      const location = other.slots.get(network)
-      const isThere = other !== container && isRunning(other) && location?.networkId === own?.networkId
-      return isThere && location?.shared !== undefined && location.shared === own?.shared
-    })
-  }
-
-  /** Assigns the address of another container to one that starts, as a swarm sometimes does when a host returns. */
-  const perhapsShareAddress = (container: Container) => {
-    const draw = Number.parseInt(container.id.slice(-4), 16) + container.run
-    if (swarm === undefined || draw % sharedAddressRarity !== 0) return
-    for (const [network, location] of container.slots) {
-      const others = everywhere().filter(
-        (other) =>
-          other !== container && isRunning(other) && other.slots.get(network)?.networkId === location.networkId,
-      )
-      const rival = others[draw % others.length]?.slots.get(network)
-      if (rival === undefined) continue
-      rival.shared ??= `${container.id} ${container.run}`
-      location.shared = rival.shared
-    }
-  }
+  const sharedAddresses = createSharedAddresses(() => everywhere().filter(isRunning))
 
   /** @throws EngineError when a network is missing, or an address or a port is taken */
   const requireResources = (container: Container, what: string) => {
@@ -405,7 +375,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere, swar
           try {
             requireResources(container, '')
             begin(container, engineItself)
-            perhapsShareAddress(container)
+            if (swarm !== undefined) sharedAddresses.begun(container)
           } catch {
             // The container stays stopped.
           }

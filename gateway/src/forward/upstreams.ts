@@ -14,7 +14,7 @@ export interface Upstream {
    */
   readonly hostname: string
   readonly port: number
-  /** The IP address that accepted the last connection. */
+  /** The IP address that accepted the last connection; undefined before the first one, and after it is gone. */
   address: string | undefined
   readonly connect: () => Socket
   calls: Pool
@@ -103,6 +103,7 @@ export class Upstreams {
   /** Ends all requests and connections of a runtime that is gone. Those that may be are sent to another one. */
   vanished(upstream: Upstream): void {
     upstream.isGone = true
+    upstream.address = undefined
     const former = [upstream.calls, upstream.streams]
     Object.assign(upstream, newPools(upstream.origin, this.#limits, this.sockets, noteFor(upstream)))
     for (const pool of former) pool.destroy(new RuntimeVanishedError()).catch(() => undefined)
