@@ -276,6 +276,38 @@ t.test('A service that shares its address leaves the network, and is then connec
   t.end()
 })
 
+t.test('A container on a former host leaves the address of a present one', (t) => {
+  const [before, after] = [made(stack), made(evacuated)]
+  const former = before.containers.find((one) => one.labels.service === 'runtime-2')
+  if (former === undefined) throw new Error('no container')
+  const observed = sharing(
+    { ...after, containers: [...after.containers, former] },
+    { container: containerName(id, serviceOf(evacuated, 'postgres-3')), host: 'a' },
+    { container: former.name, host: 'c' },
+  )
+  const network = observed.networks[0]?.name
+  t.same(planSteps(evacuated, observed), [{ do: 'disconnect-container', container: former.name, network }])
+  t.end()
+})
+
+t.test('Of attached containers with one address, one leaves at a time', (t) => {
+  const [network] = stack.networks
+  const [one, other] = network?.attachedContainers ?? []
+  if (network === undefined || one === undefined || other === undefined) throw new Error('no attached containers')
+  const steps = planSteps(stack, sharing(made(stack), one, other))
+  t.match(steps, { length: 1, 0: { do: 'detach-container' } })
+  t.end()
+})
+
+t.test('Members of a cluster leave an address one by one, the primary last', (t) => {
+  const members = ['postgres-1', 'postgres-2', 'postgres-3'].map(memberOf)
+  const observed = sharing(made(stack), ...members)
+  const state = { ...clusterWith(['postgres-1', 'postgres-3']), primary: 'postgres-2' }
+  const step = planCluster(stack, { host: observed, state, readyRouters: new Set() })
+  t.same(step, { do: 'converge', held: new Set(['postgres-2']) })
+  t.end()
+})
+
 t.test('Of two services with one address, one stays', (t) => {
   const observed = sharing(made(stack), memberOf('postgres-1'), memberOf('postgres-2'))
   const { container } = memberOf('postgres-2')

@@ -6,7 +6,7 @@ import {
   serviceSteps,
   type Step,
   withoutReturned,
-  yieldedNetworks,
+  networksToLeave,
 } from '../engines/index.ts'
 import { clusterRouters, isClusterMember, networkName, type Stack } from '../stacks/index.ts'
 import type { ClusterState } from './cluster-state.ts'
@@ -60,7 +60,8 @@ export function planCluster(specified: Stack, { host: observed, state, readyRout
   const host = withoutReturned(stack, observed)
   const running = runningToChange(stack, host)
   const isAnyDown = stack.state === 'running' && differing(stack, host).some((name) => !running.includes(name))
-  if (running.length === 0 || isAnyDown) return { do: 'converge', held: new Set(running) }
+  if (running.length === 0 || isAnyDown)
+    return { do: 'converge', held: new Set([...running, ...laterLeaving(stack, host, state)]) }
   const change = (name: string): ClusterStep => ({
     do: 'converge',
     held: new Set(running.filter((other) => other !== name)),
@@ -121,6 +122,15 @@ function isLiveChange(steps: readonly Step[]): boolean {
   return steps.every((step) => step.do === 'update-resources')
 }
 
+/** Returns the members that leave an address and have to wait, because only one does at a time, the primary last. */
+function laterLeaving(stack: Stack, host: ObservedHost, state: ClusterState | undefined): string[] {
+  const leaves = (name: string) =>
+    host.containers.some((one) => one.labels.service === name && networksToLeave(one, host).length > 0)
+  const names = stack.services.map(({ name }) => name).filter((name) => isClusterMember(name) && leaves(name))
+  const first = names.find((name) => name !== state?.primary) ?? names[0]
+  return names.filter((name) => name !== first)
+}
+
 /** Whether a service has a container that runs and that others reach, at an address of its own. */
 function isRunning(stack: Stack, host: ObservedHost, name: string): boolean {
   const networks = stack.services.find((service) => service.name === name)?.networks ?? []
@@ -128,7 +138,7 @@ function isRunning(stack: Stack, host: ObservedHost, name: string): boolean {
     (container) =>
       container.labels.service === name &&
       container.state === 'running' &&
-      yieldedNetworks(container, host).length === 0 &&
+      networksToLeave(container, host).length === 0 &&
       networks.every(({ network }) => networkName(stack.id, network) in container.networks),
   )
 }

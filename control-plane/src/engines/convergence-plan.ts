@@ -16,7 +16,7 @@ import { EngineError } from './engine-error.ts'
 import { returnedContainers, staleCopies, withoutReturned } from './moved-services.ts'
 import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
-import { sharersOf, yieldedNetworks } from './shared-address.ts'
+import { membersWithAddressOf, networksToLeave } from './shared-address.ts'
 
 /**
  * One change on a host. Containers are named by their names there; networks, volumes and services by those of the
@@ -66,6 +66,9 @@ export function planSteps(specified: Stack, observed: ObservedHost, held = none,
     seconds: 10,
   }))
 
+  // What is on a former host leaves an address first, because no step changes it later.
+  const leaving = isStopped ? [] : returned.flatMap((container) => leavingSteps(container, observed))
+  if (leaving.length > 0) return leaving
   const networks = stack.networks.flatMap((network) => networkSteps(stack, network, host))
   const volumes = stack.volumes
     .filter((volume) => !isHeld(stack, volume, held))
@@ -144,9 +147,14 @@ export function networkSteps(stack: Stack, network: Stack['networks'][number], h
   if (observed === undefined) return [{ do: 'create-network', network: network.name }]
   if (observed.subnet !== network.subnet || observed.internal !== network.internal)
     return [{ do: 'replace-network', network: network.name }]
-  const shared = network.attachedContainers.filter((attached) => sharersOf(observed, memberName(attached)).length > 0)
-  // The next round attaches them again, with other addresses.
-  if (shared.length > 0) return shared.map((attached) => ({ do: 'detach-container', network: network.name, attached }))
+  const names = new Set(network.attachedContainers.map(memberName))
+  // It gets another address when the next round attaches it again. A service that has the address then continues.
+  const leaving = network.attachedContainers.find((attached) => {
+    const own = memberName(attached)
+    const others = attached.address === undefined ? membersWithAddressOf(observed, own) : []
+    return others.some((other) => other < own || !names.has(other))
+  })
+  if (leaving !== undefined) return [{ do: 'detach-container', network: network.name, attached: leaving }]
   return network.attachedContainers
     .filter((attached) => !observed.members.includes(memberName(attached)))
     .map((attached) => ({ do: 'attach-container', network: network.name, attached }))
@@ -158,15 +166,8 @@ export function serviceSteps(stack: Stack, service: Service, host: ObservedHost)
   const all = host.containers.filter(({ labels }) => labels.service === service.name)
   const current = all.find((container) => container.name === name)
   const others = all.filter((container) => container.name !== name)
-  // They leave the network, and the next round connects them again, with other addresses.
-  const sharing = all.flatMap((container) =>
-    yieldedNetworks(container, host).map((network): Step => ({
-      do: 'disconnect-container',
-      container: container.name,
-      network,
-    })),
-  )
-  if (sharing.length > 0) return sharing
+  const leaving = all.flatMap((container) => leavingSteps(container, host))
+  if (leaving.length > 0) return leaving
   const removeOthers = others.map((other): Step => ({
     do: 'remove-container',
     container: other.name,
@@ -186,6 +187,15 @@ export function serviceSteps(stack: Stack, service: Service, host: ObservedHost)
   return others.length === 0
     ? []
     : [{ do: 'take-over', container: name, service: service.name, from: others.map((other) => other.name) }]
+}
+
+/** Returns the steps by which a container leaves an address that another one has. The next round connects it again. */
+function leavingSteps(container: ObservedContainer, host: ObservedHost): Step[] {
+  return networksToLeave(container, host).map((network) => ({
+    do: 'disconnect-container',
+    container: container.name,
+    network,
+  }))
 }
 
 /**

@@ -40,7 +40,7 @@ export { isTargeted, type Repair, repairOf, type RepairTarget } from './repair-p
 export { type Hosts, onlyHost } from './hosts.ts'
 export { memberName } from './member-name.ts'
 export { hasFormer, returnedContainers, withoutReturned } from './moved-services.ts'
-export { yieldedNetworks } from './shared-address.ts'
+export { networksToLeave } from './shared-address.ts'
 export { reachablePart } from './reachable-part.ts'
 export { EngineError, type EngineErrorCode, isSilentHost, isUnreachable } from './engine-error.ts'
 export { canBackUpServices, type Engine, isolationsOf, planIsolationsOf } from './engine.ts'

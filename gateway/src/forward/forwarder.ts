@@ -107,8 +107,8 @@ export class Forwarder {
 
   #failed(call: Call, error: Error): void {
     if (!call.response.isOver) this.#options.onError?.(error, call)
-    const mayComeAgain = error instanceof RuntimeVanishedError && isRepeatable(call)
-    call.response.fail(mayComeAgain ? rejections.runtimeUnreachable : rejectionFor(error))
+    const mayBeRepeated = error instanceof RuntimeVanishedError && isRepeatable(call)
+    call.response.fail(mayBeRepeated ? rejections.runtimeUnreachable : rejectionFor(error))
   }
 }
 

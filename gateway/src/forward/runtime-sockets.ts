@@ -28,9 +28,9 @@ export class RuntimeSockets {
   /**
    * Creates a pool's connector.
    * @param timeoutMs milliseconds to connect
-   * @param connected called with each connection that was accepted
+   * @param onConnected called with each connection that was accepted
    */
-  connector(timeoutMs: number, connected: (socket: Socket) => void): buildConnector.connector {
+  connector(timeoutMs: number, onConnected: (socket: Socket) => void): buildConnector.connector {
     const connectNow = connector(timeoutMs)
     return (options, callback) => {
       if (this.#open >= this.#max) {
@@ -43,7 +43,7 @@ export class RuntimeSockets {
         const [error, socket] = outcome
         if (error === null) {
           socket.on('close', () => this.#open--)
-          connected(socket)
+          onConnected(socket)
         } else this.#open--
         callback(...outcome)
       })

@@ -38,18 +38,24 @@ interface Watched {
 /** Starts the watch. */
 export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWatch {
   const known = new WeakMap<Upstream, Watched>()
+  let isStopped = false
 
   const probe = async (upstream: Upstream, watched: Watched): Promise<void> => {
     watched.isProbing = true
-    // What requests wait for is at the address of their connections. Docker does not know the name of a host's container any more soon
-    // after the host is gone.
-    const { isGone, hostname, port, address = hostname } = upstream
-    const outcome = isGone
-      ? await reach(hostname, port, interval * probePart)
-      : await reachInTime(address, port, interval)
+    // What requests wait for is at the addresses of the connections. Docker forgets the name of a container soon after its host is gone.
+    const addresses = upstream.isGone ? [] : addressesOf(upstream)
+    const hosts = addresses.length === 0 ? [upstream.hostname] : addresses
+    const probes = upstream.isGone ? 1 : silentProbes
+    const outcomes = await Promise.all(hosts.map((host) => reachByAny(host, upstream.port, probes, interval)))
     watched.isProbing = false
+    const outcome =
+      outcomes.find((one) => one === 'accepted' || one === 'rejected') ??
+      outcomes.find((one) => one === 'unknown') ??
+      'silent'
     // This machine could not even try.
-    if (outcome === 'unknown') return
+    if (outcome === 'unknown' || isStopped) return
+    // Requests may wait for another address meanwhile. The next check probes that.
+    if (outcome === 'silent' && addressesOf(upstream).some((address) => !addresses.includes(address))) return
     if (outcome === 'accepted' && upstream.isGone) upstreams.returned(upstream)
     if (outcome !== 'silent') {
       upstream.isSuspect = false
@@ -70,26 +76,36 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
   }
   const timer = setInterval(check, interval)
   timer.unref()
-  return { stop: () => clearInterval(timer) }
+  return {
+    stop() {
+      isStopped = true
+      clearInterval(timer)
+    },
+  }
+}
+
+/** Returns the IP addresses of the open connections. */
+function addressesOf({ sockets }: Upstream): string[] {
+  return [...new Set([...sockets].flatMap(({ remoteAddress }) => remoteAddress ?? []))]
 }
 
 type Outcome = 'accepted' | 'rejected' | 'silent' | 'unknown'
 
-/** Opens connections until one has another outcome than silence. */
-function reachInTime(host: string, port: number, interval: number): Promise<Outcome> {
+/** Opens overlapping connections until one has another outcome than silence. */
+function reachByAny(host: string, port: number, probes: number, interval: number): Promise<Outcome> {
   const { promise, resolve } = Promise.withResolvers<Outcome>()
-  let remaining = silentProbes
+  let undecided = probes
   let isDecided = false
-  const run = async (number: number) => {
-    await delay(number * interval * gapPart)
+  const probe = async (number: number) => {
+    await delay(number * interval * gapPart, undefined, { ref: false })
     if (isDecided) return
     const outcome = await reach(host, port, interval * probePart)
-    remaining--
-    if (outcome === 'silent' && remaining > 0) return
+    undecided--
+    if (outcome === 'silent' && undecided > 0) return
     isDecided = true
     resolve(outcome)
   }
-  for (let number = 0; number < silentProbes; number++) void run(number)
+  for (let number = 0; number < probes; number++) void probe(number)
   return promise
 }
 

@@ -14,9 +14,11 @@ export interface Upstream {
    */
   readonly hostname: string
   readonly port: number
-  /** The IP address that accepted the last connection; undefined before the first one, and after it is gone. */
-  address: string | undefined
+  /** All open connections. */
+  readonly sockets: ReadonlySet<Socket>
   readonly connect: () => Socket
+  /** Adds a connection of the pools that was accepted. */
+  readonly opened: (socket: Socket) => void
   calls: Pool
   /** The pool for long responses. They have their own, because a pool searches all its connections for a free one. */
   streams: Pool
@@ -103,9 +105,8 @@ export class Upstreams {
   /** Ends all requests and connections of a runtime that is gone. Those that may be are sent to another one. */
   vanished(upstream: Upstream): void {
     upstream.isGone = true
-    upstream.address = undefined
     const former = [upstream.calls, upstream.streams]
-    Object.assign(upstream, newPools(upstream.origin, this.#limits, this.sockets, noteFor(upstream)))
+    Object.assign(upstream, newPools(upstream.origin, this.#limits, this.sockets, upstream.opened))
     for (const pool of former) pool.destroy(new RuntimeVanishedError()).catch(() => undefined)
     for (const socket of upstream.separate) socket.destroy(new RuntimeVanishedError())
   }
@@ -137,19 +138,25 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
   if (!URL.canParse(url)) return undefined
   const { protocol, hostname, port, origin } = new URL(url)
   if (protocol !== 'http:') return undefined
-  const address = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) }
+  const target = { hostname: hostname.replace(/^\[|\]$/g, ''), port: port === '' ? 80 : Number(port) }
   const separate = new Set<Socket>()
+  const open = new Set<Socket>()
+  const opened = (socket: Socket) => {
+    open.add(socket)
+    socket.on('close', () => open.delete(socket))
+  }
   const upstream: Upstream = {
     origin,
-    ...address,
-    address: undefined,
+    ...target,
+    sockets: open,
+    opened,
     connect() {
-      const socket = sockets.connect(address.hostname, address.port)
+      const socket = sockets.connect(target.hostname, target.port)
       separate.add(socket)
-      socket.on('connect', () => noteFor(upstream)(socket))
+      socket.on('connect', () => opened(socket))
       return socket.on('close', () => separate.delete(socket))
     },
-    ...newPools(origin, limits, sockets, (socket) => noteFor(upstream)(socket)),
+    ...newPools(origin, limits, sockets, opened),
     downUntil: 0,
     hasResponded: false,
     isSuspect: false,
@@ -160,22 +167,15 @@ function open(url: string, limits: Limits, sockets: RuntimeSockets): Upstream | 
   return upstream
 }
 
-/** Returns a function that records the address of a connection. */
-function noteFor(upstream: Upstream): (socket: Socket) => void {
-  return ({ remoteAddress = upstream.address }) => {
-    upstream.address = remoteAddress
-  }
-}
-
 function newPools(
   origin: string,
   limits: Limits,
   sockets: RuntimeSockets,
-  connected: (socket: Socket) => void,
+  onConnected: (socket: Socket) => void,
 ): Pick<Upstream, 'calls' | 'streams'> {
   const pool = () =>
     new Pool(origin, {
-      connect: sockets.connector(limits.connectTimeout, connected),
+      connect: sockets.connector(limits.connectTimeout, onConnected),
       headersTimeout: limits.responseTimeout,
       bodyTimeout: limits.responseIdleTimeout,
       keepAliveTimeout: idleMilliseconds,

@@ -8,6 +8,9 @@ import { findContainer } from './containers.ts'
 import type { EngineApi } from './engine-api.ts'
 import { observedContainer, observedNetwork, observedVolume, attachmentsOf } from './observed.ts'
 
+/** States of a container that has its addresses. */
+const runningStates = new Set(['running', 'paused'])
+
 /** Maximum number of concurrent inspections. The Engine responds to each in about a millisecond. */
 const concurrency = 8
 
@@ -89,7 +92,7 @@ async function membersOf(
   const members = new Map([...ids.keys()].map((name) => [name, new Map<string, string>()]))
   if (ids.size === 0) return members
   const query = { all: true, filters: { network: [...ids.keys()] } }
-  for (const { Names, NetworkSettings } of await list<Dockerode.ContainerInfo>(
+  for (const { Names, State, NetworkSettings } of await list<Dockerode.ContainerInfo>(
     api,
     'members of networks',
     '/containers/json',
@@ -99,7 +102,7 @@ async function membersOf(
     // The first is its own name; others come from links.
     const name = Names.find((one) => one.lastIndexOf('/') === 0)?.slice(1) ?? ''
     for (const [network, { IPAddress: address }] of Object.entries(attachmentsOf(NetworkSettings.Networks, ids)))
-      members.get(network)?.set(name, address)
+      members.get(network)?.set(name, runningStates.has(State) ? address : '')
   }
   return members
 }

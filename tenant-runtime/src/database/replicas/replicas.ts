@@ -1,5 +1,5 @@
 // Lets reads continue while a cluster has no primary: at a replica that has every acknowledged change. Its connections are opened only
-// during a failover.
+// during a failover, or while the primary is slow to accept a login.
 import { Resolver } from 'node:dns/promises'
 import { isIPv4 } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -152,8 +152,8 @@ export class Replicas {
         observing = this.#observations.run(home)
         observing.catch(() => undefined)
       }
-      const test = setTimeout(observe, testMilliseconds)
-      const isLost = await Promise.race([attempt, this.#isLost(home, session)]).finally(() => clearTimeout(test))
+      const observation = setTimeout(observe, testMilliseconds)
+      const isLost = await Promise.race([attempt, this.#isLost(home, session)]).finally(() => clearTimeout(observation))
       if (typeof isLost === 'object') return isLost
       if (!isLost) continue
       attempt.catch(() => undefined)
