@@ -42,7 +42,7 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
 
   const probe = async (upstream: Upstream, watched: Watched): Promise<void> => {
     watched.isProbing = true
-    // What requests wait for is at the addresses of the connections. Docker forgets the name of a container soon after its host is gone.
+    // What requests wait for is at the addresses of the connections. Docker has no name for a container soon after the loss of its host.
     const addresses = upstream.isGone ? [] : addressesOf(upstream)
     const hosts = addresses.length === 0 ? [upstream.hostname] : addresses
     const probes = upstream.isGone ? 1 : silentProbes
