@@ -25,6 +25,8 @@ const elections = {
   synchronous_node_count: 1,
   // While etcd is unavailable, the primary continues as long as it reaches all members.
   failsafe_mode: true,
+  // The slot of a member that has left counts as a member for reads during a failover. It must last longer than the lease of a primary.
+  member_slots_ttl: 60,
 } as const
 
 /** Replication slots that Patroni does not remove: those of moves. */

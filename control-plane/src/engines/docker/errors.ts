@@ -58,6 +58,7 @@ const rejections: readonly { text: RegExp; code: EngineErrorCode; message: strin
   // The Engine was killed while it started the container. The container still runs, and the Engine reports that it does not.
   { text: /id already in use/i, code: 'CONTAINER_LOST', message: 'the Docker Engine has lost track of it' },
   { text: /is not running|is paused/i, code: 'ENGINE_FAILED', message: 'it is not running' },
+  { text: /is in use by task/i, code: 'ENGINE_FAILED', message: 'the swarm still attaches a container to it' },
   { text: /volume is in use/i, code: 'ENGINE_FAILED', message: 'it is in use' },
 ]
 
