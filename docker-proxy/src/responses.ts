@@ -28,10 +28,10 @@ export const ownContainer: ResponseFilter = (response, rules) => {
   return { ...picked(account, ['Id', 'Name']), Config: { Labels: {} }, NetworkSettings: { Networks: networks } }
 }
 
-/** Passes the IDs, names and networks of a list. Clients inspect each container for the rest. */
+/** Passes the IDs, names, states and networks of a list. Clients inspect each container for the rest. */
 export const containerSummaries: ResponseFilter = (response) =>
   listOf(response).map((account) => ({
-    ...picked(account, ['Id', 'Names']),
+    ...picked(account, ['Id', 'Names', 'State']),
     NetworkSettings: { Networks: asObject(asObject(account['NetworkSettings'])['Networks']) },
   }))
 
