@@ -5,6 +5,9 @@ import { billingConfig } from '#test/billing/support/prices.ts'
 import { isError, startApi } from '#test/support/control-plane/api.ts'
 
 const api = await startApi(t, { cloud: true, prices: billingConfig })
+const dayMilliseconds = 86_400_000
+// A change in the last hour of a month has no fee in that month.
+if (new Date(Date.now() + dayMilliseconds).getUTCDate() === 1) api.clock.ahead = dayMilliseconds
 
 const feesOf = async (id: string) => {
   const { lines } = (await api.call('GET', `/v1/tenants/${id}/invoices/upcoming`)).body as UpcomingBody
