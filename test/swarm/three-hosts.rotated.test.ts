@@ -39,21 +39,6 @@ async function regionConditions(platform: SwarmPlatform): Promise<Record<string,
   return regions.flatMap(({ conditions }) => conditions)
 }
 
-/** Returns the task that the swarm attaches to a tenant's network, and what that host has of it; empty if there is no network. */
-async function attachedTask(host: LabHost, id: string): Promise<string> {
-  const failed = (error: unknown) => String(error)
-  const name =
-    (await host.docker('network', 'ls', '--filter', `name=${id}`, '--format', '{{.Name}}')).split('\n')[0] ?? ''
-  if (name === '') return ''
-  const removal = await host.docker('network', 'rm', name).catch(failed)
-  const task = /in use by task (\w+)/.exec(removal)?.[1]
-  const shown = await Promise.all([
-    host.docker('network', 'inspect', name).catch(failed),
-    task === undefined ? '' : host.docker('inspect', task).catch(failed),
-  ])
-  return [host.id, removal, ...shown].join(' ').replaceAll(/\s+/g, ' ')
-}
-
 t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async (t) => {
   const platform = await startSwarmPlatform(t)
   const { hosts } = platform.lab
@@ -176,14 +161,14 @@ t.test('Tenants continue after the loss of a host', { timeout: 900_000 }, async 
   await sharing.finish(t)
 
   t.match(await platform.call('DELETE', `/v1/tenants/${id}?purge=true`), { status: 202 })
-  const deleting = performance.now()
-  await platform
-    .until(id, ({ code }) => code === 'TENANT_NOT_FOUND', 400)
-    .catch(async (error: unknown) => {
-      for (const host of hosts) t.comment(await attachedTask(host, id))
-      throw error
-    })
-  t.comment(`deleted after ${seconds(deleting)} s`)
+  const untilDeleted = (seconds: number) => platform.until(id, ({ code }) => code === 'TENANT_NOT_FOUND', seconds)
+  // The swarm may attach a container that is gone to the network until Docker on its host is restarted, which the guide describes.
+  await untilDeleted(60).catch(async () => {
+    t.comment(`${lostHost.id} is restarted, so that the deletion ends`)
+    lostHost.kill()
+    await lostHost.start()
+    await untilDeleted(240)
+  })
   for (const host of hosts) {
     t.ok(await isEmpty(host), `no container on ${host.id}`)
     t.same(await platform.volumesOf(host, id), [], `no volume on ${host.id}`)
