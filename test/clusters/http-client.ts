@@ -37,19 +37,20 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, wai
   const send = async (method: string, path: string, body?: string) => {
     const begun = performance.now()
     const response = await call(method, path, body).catch((error: unknown) => String(error))
-    maxMilliseconds = Math.max(maxMilliseconds, performance.now() - begun)
+    const milliseconds = Math.round(performance.now() - begun)
+    maxMilliseconds = Math.max(maxMilliseconds, milliseconds)
     if (typeof response !== 'string' && response.ok) requests.succeeded++
     else requests.others++
-    if (typeof response === 'string') return { status: 0, text: response, retryAfter: null }
-    return { status: response.status, text: await response.text(), retryAfter: response.headers.get('retry-after') }
+    if (typeof response === 'string') return { status: 0, text: response, retryAfter: null, milliseconds }
+    const retryAfter = response.headers.get('retry-after')
+    return { status: response.status, text: await response.text(), retryAfter, milliseconds }
   }
   const read = async () => {
-    const begun = performance.now()
-    const { status, text, retryAfter } = await send('GET', bucket)
+    const { status, text, retryAfter, milliseconds: taken } = await send('GET', bucket)
     const now = performance.now()
     course = [
       ...course,
-      `after ${Math.round(now - lastRead)} ms ${status} in ${Math.round(now - begun)} ms ${status === 200 ? '' : text}`,
+      `after ${Math.round(now - lastRead)} ms ${status} in ${taken} ms ${status === 200 ? '' : text}`,
     ].slice(-maxCourse)
     counts.reads++
     if (status === 503 && retryAfter !== null) counts.retryableReads++
@@ -93,7 +94,7 @@ export async function startHttpClient(t: Pick<Test, 'teardown'>, call: Call, wai
         const { status, text } = await send('GET', objectPath(number))
         if (status !== 200 || text !== String(number)) wrong.push(`the object ${number}: ${status} ${text}`)
       }
-      return { ...counts, maxMilliseconds: Math.round(maxMilliseconds), wrong, requests }
+      return { ...counts, maxMilliseconds, wrong, requests }
     },
   }
 }

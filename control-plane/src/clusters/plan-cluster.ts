@@ -1,12 +1,12 @@
 // Plans the next change of a running cluster's services, one service at a time, so that the cluster serves all the while. Pure. It
 // is planned again from what was observed after each change, so that any interruption continues.
 import {
+  networksToLeave,
   type ObservedHost,
   reachablePart,
   serviceSteps,
   type Step,
   withoutReturned,
-  networksToLeave,
 } from '../engines/index.ts'
 import { clusterRouters, isClusterMember, networkName, type Stack } from '../stacks/index.ts'
 import type { ClusterState } from './cluster-state.ts'

@@ -48,10 +48,7 @@ export function watchRuntimes({ upstreams, interval }: WatchOptions): RuntimeWat
     const probes = upstream.isGone ? 1 : silentProbes
     const outcomes = await Promise.all(hosts.map((host) => reachByAny(host, upstream.port, probes, interval)))
     watched.isProbing = false
-    const outcome =
-      outcomes.find((one) => one === 'accepted' || one === 'rejected') ??
-      outcomes.find((one) => one === 'unknown') ??
-      'silent'
+    const outcome = (['accepted', 'rejected', 'unknown'] as const).find((one) => outcomes.includes(one)) ?? 'silent'
     // This machine could not even try.
     if (outcome === 'unknown' || isStopped) return
     // Requests may wait for another address meanwhile. The next check probes that.
