@@ -16,7 +16,7 @@ function startAccess(healthy: readonly string[], failure = 1, stdout = '') {
       stderr: 'etcd-access: no quorum',
     })
   }
-  const access = etcdAccess({ engine: { exec }, regionStackId: 'region-r', etcd })
+  const access = etcdAccess({ engine: { exec }, regionStackId: 'region-r', etcd, spansHosts: false })
   return { access, calls, signal: new AbortController().signal }
 }
 

@@ -188,7 +188,6 @@ t.test('Patroni acknowledges no commit that one member alone has, and its times 
     synchronous_mode: 'quorum',
     synchronous_mode_strict: true,
     failsafe_mode: true,
-    member_slots_ttl: 60,
     primary_start_timeout: 0,
     postgresql: { use_pg_rewind: true, use_slots: true, parameters: { wal_level: 'logical' } },
     ignore_slots: [{ type: 'logical', plugin: 'pgoutput' }],

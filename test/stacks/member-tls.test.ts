@@ -16,6 +16,7 @@ const cluster = 't_0123456789abcdef0123'
 const resources = { memoryBytes: 2 ** 29, cpuMillis: 500, pids: 256 }
 
 interface Configuration {
+  bootstrap: { dcs: { member_slots_ttl?: number } }
   postgresql: {
     authentication: Record<string, Record<string, string>>
     parameters: Record<string, string>
@@ -29,12 +30,17 @@ const input = {
   restarts: 0,
   resources,
   etcd,
-  settings: clusterSettings,
+  settings: clusterSettings(false),
   ownParameters: {},
   routerAlias: 'primary',
   hosts: {},
 }
-const several = { ...input, hosts: { 'postgres-1': 'a', 'postgres-2': 'b', 'postgres-3': 'c' }, spansHosts: true }
+const several = {
+  ...input,
+  settings: clusterSettings(true),
+  hosts: { 'postgres-1': 'a', 'postgres-2': 'b', 'postgres-3': 'c' },
+  spansHosts: true,
+}
 const filesOf = (given: Parameters<typeof clusterServices>[0], name: string): Record<string, string> => {
   const secrets = clusterServices(given).find((service) => service.name === name)?.secrets ?? {}
   return Object.fromEntries(Object.entries(secrets).map(([file, secret]) => [file, secret.reveal()]))
@@ -51,6 +57,14 @@ t.test('The members on one host have the configuration of earlier versions, so t
       .digest('hex'),
     '9f8f49adbc4086860d513f40bac42b5c7cdb645261e1a75ef6ae16803177230b',
   )
+  t.end()
+})
+
+t.test('Only members on several hosts drop the slots of members that have left after a minute', (t) => {
+  const settingsOf = (given: Parameters<typeof clusterServices>[0]) =>
+    (JSON.parse(filesOf(given, 'postgres-1')['patroni.yml'] ?? '') as Configuration).bootstrap.dcs
+  t.equal(settingsOf(several).member_slots_ttl, 60)
+  t.notOk('member_slots_ttl' in settingsOf({ ...input, spansHosts: false }))
   t.end()
 })
 

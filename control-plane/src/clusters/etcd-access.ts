@@ -21,10 +21,12 @@ interface EtcdAccessOptions {
   /** ID of the region's own stack. */
   regionStackId: string
   etcd: EtcdCredentials
+  /** Whether the region has several hosts. */
+  spansHosts: boolean
 }
 
 /** Manages the users of a region's etcd, one for each cluster, with the ID of its stack. Each call may be repeated. */
-export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
+export function etcdAccess({ engine, regionStackId, etcd, spansHosts }: EtcdAccessOptions) {
   /** Runs the command in the first of the members that runs and has a quorum. */
   const run = async (
     command: readonly string[],
@@ -66,7 +68,11 @@ export function etcdAccess({ engine, regionStackId, etcd }: EtcdAccessOptions) {
      * @throws EngineError UNHEALTHY
      */
     adopt: async (cluster: string, systemIdentifier: string, signal: AbortSignal): Promise<void> =>
-      void (await run(['adopt', cluster], `${systemIdentifier}\n${JSON.stringify(clusterSettings)}\n`, signal)),
+      void (await run(
+        ['adopt', cluster],
+        `${systemIdentifier}\n${JSON.stringify(clusterSettings(spansHosts))}\n`,
+        signal,
+      )),
     /** Removes the cluster's user and keys. Absent ones are not an error. @throws EngineError UNHEALTHY */
     remove: async (cluster: string, signal: AbortSignal): Promise<void> =>
       void (await run(['remove', cluster], '', signal)),

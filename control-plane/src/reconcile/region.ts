@@ -178,7 +178,7 @@ export function createRegion({
   const signalFor = (milliseconds: number, signal: AbortSignal) =>
     AbortSignal.any([signal, clock.timeout(milliseconds)])
   const patroniOf = (tenantId: string) => ({ tenantId, password: patroniPassword(requireEtcd(), tenantId) })
-  const access = () => etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: requireEtcd() })
+  const access = () => etcdAccess({ engine: requireEngine(), regionStackId: stackId, etcd: requireEtcd(), spansHosts })
 
   /** Returns the service of a cluster's primary. @throws EngineError UNHEALTHY if there is none */
   const primaryService: Region['primaryService'] = async (tenant, signal) => {

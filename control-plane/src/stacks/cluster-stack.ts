@@ -70,7 +70,7 @@ export function clusterStack(input: ClusterInput): Stack {
         restarts: input.restarts,
         resources: input.resources,
         etcd: region.etcd,
-        settings: clusterSettings,
+        settings: clusterSettings(input.spansHosts),
         ownParameters: input.isArchived ? memberArchiveSettings : {},
         routerAlias: input.postgresAlias,
         hosts: input.placement,

@@ -25,6 +25,11 @@ const elections = {
   synchronous_node_count: 1,
   // While etcd is unavailable, the primary continues as long as it reaches all members.
   failsafe_mode: true,
+} as const
+
+/** The rules of elections of members on several hosts. */
+const hostElections = {
+  ...elections,
   // The slot of a member that has left counts as a member for reads during a failover. It must last longer than the lease of a primary.
   member_slots_ttl: 60,
 } as const
@@ -50,29 +55,31 @@ const commonParameters = {
 /** Settings that Patroni stores in etcd when a cluster begins: the rules of elections, and settings that are equal on all members. */
 export type ClusterSettings = ReturnType<typeof settingsWith>
 
-function settingsWith(own: Readonly<Record<string, string | number>>) {
+function settingsWith(own: Readonly<Record<string, string | number>>, spansHosts: boolean) {
   // The order of the names stays, because another text of the configuration would replace the members of existing clusters.
   const parameters = { ...own, ...commonParameters, ...own }
   return {
-    ...elections,
+    ...(spansHosts ? hostElections : elections),
     ignore_slots: [movingSlots],
     postgresql: { use_pg_rewind: true, use_slots: true, parameters },
   }
 }
 
 /**
- * The settings of a tenant's cluster, the same for all sizes: Postgres reads most of them only at a start, and a start of
- * all members at once would be an outage.
+ * Returns the settings of a tenant's cluster, the same for all sizes: Postgres reads most of them only at a start, and a
+ * start of all members at once would be an outage.
+ * @param spansHosts whether its members are on several hosts
  */
-export const clusterSettings = settingsWith({
-  max_connections: 100,
-  reserved_connections: 54,
-  shared_buffers: '128MB',
-})
+export function clusterSettings(spansHosts: boolean): ClusterSettings {
+  return settingsWith({ max_connections: 100, reserved_connections: 54, shared_buffers: '128MB' }, spansHosts)
+}
 
-/** Returns the settings of the cluster that tenants of a region share. @param size settings that depend on its size */
+/**
+ * Returns the settings of a cluster on several hosts that tenants of a region, or the control planes, share.
+ * @param size settings that depend on its size
+ */
 export function sharedClusterSettings(size: Readonly<Record<string, string | number>>): ClusterSettings {
-  return settingsWith({ ...sharedServerSettings, ...size })
+  return settingsWith({ ...sharedServerSettings, ...size }, true)
 }
 
 /**
