@@ -16,7 +16,7 @@ import { EngineError } from './engine-error.ts'
 import { returnedContainers, staleCopies, withoutReturned } from './moved-services.ts'
 import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
-import { membersWithAddressOf, networksToLeave } from './shared-address.ts'
+import { leavesAddress, networksToLeave } from './shared-address.ts'
 
 /**
  * One change on a host. Containers are named by their names there; networks, volumes and services by those of the
@@ -149,11 +149,9 @@ export function networkSteps(stack: Stack, network: Stack['networks'][number], h
     return [{ do: 'replace-network', network: network.name }]
   const names = new Set(network.attachedContainers.map(memberName))
   // It gets another address when the next round attaches it again. A service that has the address then continues.
-  const leaving = network.attachedContainers.find((attached) => {
-    const own = memberName(attached)
-    const others = attached.address === undefined ? membersWithAddressOf(observed, own) : []
-    return others.some((other) => other < own || !names.has(other))
-  })
+  const leaving = network.attachedContainers.find(
+    (attached) => attached.address === undefined && leavesAddress(observed, memberName(attached), names),
+  )
   if (leaving !== undefined) return [{ do: 'detach-container', network: network.name, attached: leaving }]
   return network.attachedContainers
     .filter((attached) => !observed.members.includes(memberName(attached)))

@@ -3,22 +3,26 @@
 import type { ObservedContainer, ObservedHost, ObservedNetwork } from './container-host.ts'
 import { memberName } from './member-name.ts'
 
-/** Returns the names of the other members of a network that have the same address. @param member as `memberName` makes it */
-export function membersWithAddressOf({ addresses }: Pick<ObservedNetwork, 'addresses'>, member: string): string[] {
-  const own = addresses[member]
-  const same = Object.entries(addresses).filter(([other, address]) => other !== member && address === own)
-  return same.map(([other]) => other)
+/**
+ * Whether a member of a network leaves it because another one has its address. Of two members of the same stack, the first one by its name
+ * stays, so that it is not interrupted.
+ * @param member as `memberName` makes it
+ * @param stack the members that are of the same stack
+ */
+export function leavesAddress(
+  { addresses }: Pick<ObservedNetwork, 'addresses'>,
+  member: string,
+  stack: ReadonlySet<string>,
+): boolean {
+  return Object.entries(addresses).some(
+    ([other, address]) => other !== member && address === addresses[member] && (other < member || !stack.has(other)),
+  )
 }
 
-/**
- * Returns the networks, by their names, that a container leaves because another one has its address there. Of two containers of the
- * observed stack, the first one by its name stays, so that it is not interrupted.
- */
+/** Returns the networks, by their names, that a container of the observed stack leaves because another one has its address there. */
 export function networksToLeave(container: ObservedContainer, { containers, networks }: ObservedHost): string[] {
   const nameOf = ({ name, host }: ObservedContainer) =>
     memberName({ container: name, ...(host === undefined ? {} : { host }) })
   const [own, all] = [nameOf(container), new Set(containers.map(nameOf))]
-  return networks
-    .filter((network) => membersWithAddressOf(network, own).some((other) => other < own || !all.has(other)))
-    .map(({ name }) => name)
+  return networks.filter((network) => leavesAddress(network, own, all)).map(({ name }) => name)
 }
