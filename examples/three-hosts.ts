@@ -19,7 +19,9 @@ const verbs: Record<string, (host: Host) => Promise<unknown>> = {
 /** Returns the commands of the guide, with the values of these hosts. */
 function guide({ lab, files, directory, setupArguments }: Stack, compose: string): string {
   const on = ({ socket }: Host) => `DOCKER_HOST=unix://${socket}`
-  const [first] = lab.hosts
+  const [first, second] = lab.hosts
+  const readKey = ({ socket }: Host) =>
+    `DOCKER_HOST=unix://${socket} docker exec tenantry-control-plane cat /var/lib/tenantry/platform-key 2>/dev/null`
   const starts = lab.hosts.map((host) => `(cd ${join(files, 'hosts', host.id)} && ${on(host)} ${compose} up --detach)`)
   const options = setupArguments.join(' ').replaceAll(' --', ' \\\n  --')
   return `The hosts are joined, and have the images. In another terminal, from the project's folder, as root:
@@ -31,8 +33,8 @@ ${on(first)} deploy/setup --swarm \\
 # Start each host
 ${starts.join('\n')}
 
-# Read the platform key (if the first host does not have it, the second one does), and wait until the region is ready
-KEY=$(${on(first)} docker exec tenantry-control-plane cat /var/lib/tenantry/platform-key)
+# Read the platform key from the control plane that writes it, which takes a minute, and wait until the region is ready
+until KEY=$(${readKey(first)} || ${readKey(second)}); do sleep 2; done
 curl -H "Authorization: Bearer $KEY" http://${first.address}:4400/v1/regions
 
 # Run the demo for each isolation model. The console is at http://${first.address}:4400
