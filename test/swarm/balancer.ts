@@ -1,23 +1,30 @@
 // A load balancer in front of the gateways of several hosts: each connection leads to the first host that accepts it, and ends when that
-// host accepts no more.
+// host accepts no more. Hosts whose checks fail come last.
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import type { Test } from 'tap'
 
 const connectMilliseconds = 1_000
 const checkMilliseconds = 1_000
-/** Failed checks in succession after which the connections to a host end. */
+/** Failed checks in succession after which a host is down, and the connections to it end. */
 const maxFailures = 2
+
+interface Target {
+  sockets: Set<Socket>
+  failures: number
+}
 
 /** Opens a balancer for one port of all addresses. @returns its own port, at 127.0.0.1 */
 export async function openBalancer(t: Test, addresses: readonly string[], port: number): Promise<number> {
   const clients = new Set<Socket>()
-  const targets = new Map(addresses.map((host) => [host, { sockets: new Set<Socket>(), failures: 0 }]))
+  const targets = new Map(addresses.map((host): [string, Target] => [host, { sockets: new Set(), failures: 0 }]))
+  const isDown = (host: string) => (targets.get(host)?.failures ?? 0) >= maxFailures
   const server = createServer((client) => {
     clients.add(client)
     client.on('error', () => undefined)
     client.on('close', () => clients.delete(client))
-    void accepting(addresses, port).then((target) => {
+    const inOrder = addresses.toSorted((one, other) => Number(isDown(one)) - Number(isDown(other)))
+    void accepting(inOrder, port).then((target) => {
       if (target === undefined) {
         client.destroy()
         return
@@ -34,11 +41,11 @@ export async function openBalancer(t: Test, addresses: readonly string[], port: 
       })
     })
   })
-  const check = async (host: string, target: { sockets: Set<Socket>; failures: number }) => {
+  const check = async (host: string, target: Target) => {
     const socket = await opened(host, port)
     socket?.destroy()
     target.failures = socket === undefined ? target.failures + 1 : 0
-    if (target.failures >= maxFailures) for (const each of target.sockets) each.destroy()
+    if (isDown(host)) for (const each of target.sockets) each.destroy()
   }
   const timer = setInterval(() => {
     for (const [host, target] of targets) void check(host, target)
