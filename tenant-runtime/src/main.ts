@@ -1,5 +1,6 @@
 // Runs the runtime as a process: environment and signals. Only this file uses `process`.
 import { randomUUID } from 'node:crypto'
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 import { totalmem } from 'node:os'
 import { errorSerializer, followToken, readOrExit, stopOnSignals } from '@tenantry/contract'
 import pino from 'pino'
@@ -7,6 +8,10 @@ import { readConfig } from './config.ts'
 import { startRuntime } from './runtime.ts'
 import { parseStorageFailpoints } from './storage/failpoints.ts'
 
+/** The time after which a connection is attempted at the next address of a name. The host of one router of a cluster may be lost. */
+const attemptMilliseconds = 200
+
+setDefaultAutoSelectFamilyAttemptTimeout(attemptMilliseconds)
 const config = readOrExit(() => readConfig(process.env, process.constrainedMemory() || totalmem()))
 const log = pino({ level: config.logLevel, base: null, serializers: { err: errorSerializer(pino.stdSerializers.err) } })
 followToken(config.internalToken, (error) => log.warn({ err: error }, error.message))

@@ -153,3 +153,34 @@ t.test('Reads during a failover', async (t) => {
     t.same(await reading.titles, ['timeline'])
   })
 })
+
+t.test('A member whose host is lost has no address, and counts as one that does not respond', async (t) => {
+  const cluster = await startPostgresCluster(t)
+  const [first, one, other] = cluster.members
+  const addresses = ['lost.invalid:5432', ...cluster.addresses.slice(1)]
+  const runtime = await startRuntime(t, {
+    cluster: { ...cluster, addresses },
+    connections: { failoverMilliseconds: 120_000 },
+  })
+  const tenant = await runtime.addTenant()
+  const bucket = { name: 'pictures', policy: 'public' }
+  t.equal((await tenant.request('POST', '/storage/v1/bucket', { ...service, body: bucket })).status, 201)
+  const names = async () => {
+    const response = await tenant.request('GET', '/storage/v1/bucket', service)
+    return response.list().map(({ name }) => name)
+  }
+  const before = await names()
+  await first.postgres.halt()
+  cluster.route(undefined)
+  t.same(await names(), before, 'two of three members suffice')
+
+  other.link.silence()
+  let isOver = false
+  const reading = names().finally(() => (isOver = true))
+  await new Promise((resolve) => setTimeout(resolve, 2_500))
+  t.notOk(isOver, 'one of three does not')
+  other.link.restore()
+  t.same(await reading, before)
+  t.ok(runtime.replicas.open > 0)
+  await cluster.promote(one)
+})

@@ -32,6 +32,8 @@ const retryMilliseconds = 100
 const connectMilliseconds = 2_000
 const positionMilliseconds = 2_000
 const idleMilliseconds = 5_000
+/** The time that replicas have to report theirs after the primary has responded. */
+const graceMilliseconds = 100
 /** The time for which the addresses of a member's name are used, and the maximum time until they are found. */
 const addressMilliseconds = 2_000
 const resolveMilliseconds = 500
@@ -61,8 +63,9 @@ export interface FailoverRead<T> {
   atReplica: (at: ReadableReplica) => Promise<T>
 }
 
-/** The replica to read from, if the positions that are requested suffice. */
-type Observation = Promise<ReadableReplica | undefined>
+/** The replica to read from, if the positions that are requested suffice; `primary` if a member is the primary. */
+type Observed = ReadableReplica | 'primary' | undefined
+type Observation = Promise<Observed>
 
 interface ReplicasOptions {
   limits: ConnectionLimits
@@ -114,7 +117,9 @@ export class Replicas {
       if (home.url === '') return read.atPrimary()
       try {
         const at = await (observing ?? this.#observations.run(home))
-        if (at !== undefined) return await read.atReplica(at)
+        // Only the way to it is lost, as with the host of a router.
+        if (at === 'primary') await this.#primaries.probe(runtimeLogin(home))
+        else if (at !== undefined) return await read.atReplica(at)
       } catch (error) {
         if (needsPrimary(error)) return read.atPrimary()
         if (!isPassing(error)) throw error
@@ -169,21 +174,19 @@ export class Replicas {
     return pid !== undefined && !(await isRunning(login, pid))
   }
 
-  /** Requests the positions of all members. @returns a replica to read from, if they suffice */
-  async #observe(home: HomeLogins): Promise<ReadableReplica | undefined> {
-    const names = home.members ?? []
-    // A member may have another container for a while, which also confirms commits.
-    const addresses = (await Promise.all(names.map((name) => this.#resolve(name)))).map((found, at) =>
-      found.length === 0 ? [names[at] ?? ''] : found,
-    )
-    const members = addresses.flat()
+  /** Requests the positions of all members. */
+  async #observe(home: HomeLogins): Observation {
+    const found = await Promise.all((home.members ?? []).map((name) => this.#resolve(name)))
+    // A member may have another container for a while, which also confirms commits. Docker knows no address of one whose host is lost.
+    const members = found.reduce((sum, { length }) => sum + Math.max(1, length), 0)
     const positions = new Map<string, ReplicaPosition>()
-    const { promise, resolve } = Promise.withResolvers<ReadableReplica | undefined>()
-    const reports = members.map(async (address) => {
+    const { promise, resolve } = Promise.withResolvers<Observed>()
+    const reports = found.flat().map(async (address) => {
       const position = await this.#positionAt(home, address)
-      if (position === undefined) return
+      if (position === 'primary') await delay(graceMilliseconds).then(() => resolve(position))
+      if (position === undefined || position === 'primary') return
       positions.set(address, position)
-      const replica = freshReplica([...positions.values()], members.length)
+      const replica = freshReplica([...positions.values()], members)
       const [at] = [...positions].find(([, { server }]) => server === replica?.server) ?? []
       if (replica === undefined || at === undefined) return
       resolve({ connections: this.#connectionsTo(at), login: runtimeLoginAt(home, at), replica })
@@ -193,7 +196,7 @@ export class Replicas {
   }
 
   /** Requests the position of a member. @returns undefined if it does not report one in time */
-  async #positionAt(home: HomeLogins, address: string): Promise<ReplicaPosition | undefined> {
+  async #positionAt(home: HomeLogins, address: string): Promise<ReplicaPosition | 'primary' | undefined> {
     const key = `${home.tenantId} ${address}`
     if (this.#awaited.has(key)) return undefined
     this.#awaited.add(key)
@@ -209,7 +212,8 @@ export class Replicas {
         connection.client.query(roundTrip as unknown as pg.Submittable)
         const [result] = await withSignal(roundTrip.done, signal, () => undefined)
         reusable = true
-        return readPosition(result?.rows[0])
+        const [row] = result?.rows ?? []
+        return row === undefined ? 'primary' : readPosition(row)
       } finally {
         connections.release(login, connection, reusable)
       }
