@@ -85,6 +85,8 @@ export interface Swarm {
   networks: Map<string, Network>
   /** Returns the containers of all hosts. */
   containers(): Iterable<Container>
+  /** Receives each container that a host starts when it returns. */
+  returned(container: Container): void
 }
 
 /** A change of an object. */

@@ -17,7 +17,6 @@ import {
 } from './docker-objects.ts'
 import { createPrograms, engineItself } from './programs.ts'
 import type { Scheduler } from './scheduler.ts'
-import { createSharedAddresses } from './shared-addresses.ts'
 
 export interface DockerOptions {
   scheduler: Scheduler
@@ -83,12 +82,10 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere, swar
     containers,
     volumes,
     isDown: () => state.isDown,
-    sharesAddress: (container) => sharedAddresses.isShared(container),
     starts,
     changed,
     beginsAnywhere,
   })
-  const sharedAddresses = createSharedAddresses(() => everywhere().filter(isRunning))
 
   /** @throws EngineError when a network is missing, or an address or a port is taken */
   const requireResources = (container: Container, what: string) => {
@@ -375,7 +372,7 @@ export function createDocker({ scheduler, chance, onChange, beginsAnywhere, swar
           try {
             requireResources(container, '')
             begin(container, engineItself)
-            if (swarm !== undefined) sharedAddresses.begun(container)
+            swarm?.returned(container)
           } catch {
             // The container stays stopped.
           }

@@ -11,8 +11,6 @@ export interface ProgramsOptions {
   containers: ReadonlyMap<string, Container>
   volumes: ReadonlyMap<string, Volume>
   isDown: () => boolean
-  /** Whether another running container has an address of this one. */
-  sharesAddress: (container: Container) => boolean
   /** Listeners that receive each container whose program begins to respond. */
   starts: ReadonlySet<(container: Container) => void>
   changed: (change: Change, actor: Actor) => void
@@ -32,17 +30,13 @@ export function createPrograms({
   containers,
   volumes,
   isDown,
-  sharesAddress,
   starts,
   changed,
   beginsAnywhere,
 }: ProgramsOptions) {
   const isRunning = ({ state }: Container) => state === 'running' || state === 'paused'
   const responds = (container: Container) =>
-    container.state === 'running' &&
-    !container.isWedged &&
-    scheduler.now() >= container.respondsAt &&
-    !sharesAddress(container)
+    container.state === 'running' && !container.isWedged && scheduler.now() >= container.respondsAt
 
   const respondAfter = (container: Container, milliseconds: number) => {
     const { run } = container

@@ -1,4 +1,5 @@
-// Addresses that a simulated swarm assigns twice, as Docker Swarm sometimes does when a host returns.
+// Addresses that a simulated swarm assigns twice, as Docker Swarm sometimes does when a host returns. Neither container can be reached on
+// that network then. On its other networks, each continues.
 import type { Container } from './docker-objects.ts'
 
 /** The number of containers that a returned host starts until one gets the address of another one. */
@@ -11,13 +12,14 @@ export function createSharedAddresses(running: () => readonly Container[]) {
     return running().filter((other) => other !== container && other.slots.get(network)?.networkId === id)
   }
   return {
-    /** Whether another running container has an address of this one. */
-    isShared: (container: Container): boolean =>
-      [...container.slots].some(
-        ([network, { shared }]) =>
-          shared !== undefined &&
-          othersOn(container, network).some((other) => other.slots.get(network)?.shared === shared),
-      ),
+    /** Whether another running container has the address of this one on a network. */
+    isShared(container: Container, network: string): boolean {
+      const shared = container.slots.get(network)?.shared
+      return (
+        shared !== undefined &&
+        othersOn(container, network).some((other) => other.slots.get(network)?.shared === shared)
+      )
+    },
     /** Perhaps gives a container that has begun the address of another one. It draws nothing, so that other events stay as they are. */
     begun(container: Container): void {
       const draw = Number.parseInt(container.id.slice(-4), 16) + container.run

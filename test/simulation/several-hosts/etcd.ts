@@ -1,6 +1,6 @@
 // The region's etcd, with what the control plane depends on: a member counts for the majority only with the data with which it has entered
 // the cluster. An empty one enters it after another member has replaced it.
-import { volumeName } from '#control-plane/stacks/object-names.ts'
+import { networkName, volumeName } from '#control-plane/stacks/object-names.ts'
 import type { Volume } from '../docker-objects.ts'
 import type { Located, Machines } from './hosts.ts'
 
@@ -22,8 +22,8 @@ export function createEtcd({ machines, regionStack }: EtcdOptions) {
   const hasEntered = (one: Located) => volumeOf(one) !== undefined && members.get(nameOf(one)) === volumeOf(one)
   const running = (): Located[] =>
     machines.responding(regionStack).filter(({ container }) => container.labels?.service?.startsWith('etcd-'))
-  const entered = (from: Located): Located[] =>
-    running().filter((one) => hasEntered(one) && machines.linked(from.host, one.host))
+  const reaches = (one: Located, other: Located) => machines.reaches(one, other, networkName(regionStack, 'net'))
+  const entered = (from: Located): Located[] => running().filter((one) => hasEntered(one) && reaches(from, one))
 
   /** Lets members enter that may: all at once when the cluster begins, and later one that was replaced. */
   const enter = () => {
@@ -31,8 +31,7 @@ export function createEtcd({ machines, regionStack }: EtcdOptions) {
     const [first] = all
     if (members.size === 0) {
       if (first === undefined || all.length < memberCount) return
-      if (all.every((one) => machines.linked(first.host, one.host)))
-        for (const one of all) members.set(nameOf(one), volumeOf(one))
+      if (all.every((one) => reaches(first, one))) for (const one of all) members.set(nameOf(one), volumeOf(one))
       return
     }
     for (const one of all)

@@ -6,6 +6,7 @@ import type { Actor } from '../control-plane.ts'
 import { createDocker, type Docker } from '../docker.ts'
 import type { Change, Container, Network } from '../docker-objects.ts'
 import type { Scheduler } from '../scheduler.ts'
+import { createSharedAddresses } from '../shared-addresses.ts'
 
 export interface SimulatedMachine {
   id: string
@@ -31,8 +32,11 @@ export function createMachines({ ids, chance, scheduler, onChange }: MachinesOpt
   const networks = new Map<string, Network>()
   const all: SimulatedMachine[] = []
   const containers = () => all.flatMap(({ docker }) => [...docker.containers.values()])
+  const sharedAddresses = createSharedAddresses(() =>
+    all.flatMap(({ docker }) => [...docker.containers.values()].filter(docker.isRunning)),
+  )
+  const swarm = { networks, containers, returned: sharedAddresses.begun }
   for (const id of ids) {
-    const swarm = { networks, containers }
     all.push({ id, docker: createDocker({ scheduler, chance, onChange, beginsAnywhere: false, swarm }) })
   }
 
@@ -42,16 +46,19 @@ export function createMachines({ ids, chance, scheduler, onChange }: MachinesOpt
     const location = container.slots.get(network)
     return location !== undefined && location.networkId === networks.get(network)?.id
   }
+  const isReachedOn = (container: Container, network: string): boolean =>
+    isOn(container, network) && !sharedAddresses.isShared(container, network)
 
   return {
     all,
     networks,
-    linked,
     /** Whether a container is on a network that exists. */
     isOn,
+    /** Whether others on a network can connect to a container: it is there, with an address of its own. */
+    isReachedOn,
     /** Whether one container's program can connect to the other's by a network. */
     reaches: (one: Located, other: Located, network: string): boolean =>
-      linked(one.host, other.host) && isOn(one.container, network) && isOn(other.container, network),
+      linked(one.host, other.host) && isReachedOn(one.container, network) && isReachedOn(other.container, network),
     /** Whether a host is one of a majority that are connected, so that its swarm has a leader. */
     hasMajority: (host: SimulatedMachine): boolean =>
       all.filter((other) => linked(host, other)).length * 2 > all.length,

@@ -45,7 +45,7 @@ export function createHostsParts(options: HostsPartsOptions) {
       .responding(regionStack)
       .find(({ host, container }) => host.id === id && container.labels?.service === service)
     const isReached = found?.host.docker.isReachable() === true
-    if (!isReached || !machines.isOn(found.container, networkName(regionStack, 'net')))
+    if (!isReached || !machines.isReachedOn(found.container, networkName(regionStack, 'net')))
       throw new Error(`${service} does not respond`)
     return found
   }
