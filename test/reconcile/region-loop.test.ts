@@ -28,9 +28,14 @@ function startLoop() {
   const events = { recoveries: 0 }
   const warnings: object[] = []
   const volumes = [{ name: 'tenantry-region-r-data', labels: { installation: 'i', stack: 'region-r' } }]
-  const engine: { observe(): Promise<object>; converge(stack: Stack): Promise<void> } = {
+  const engine: {
+    observe(): Promise<object>
+    converge(stack: Stack): Promise<void>
+    repair(stack: Stack): Promise<void>
+  } = {
     observe: () => Promise.resolve({ containers: [], networks: [], volumes, unlabelledVolumes: [] }),
     converge: () => Promise.resolve(),
+    repair: () => Promise.resolve(),
   }
   const region: Pick<Region, 'stackId' | 'replaceEtcdMember'> & { config: { id: string }; ownStack(): Promise<Stack> } =
     {
@@ -145,22 +150,25 @@ t.test('An error is reported with its reason and cleared when it has passed', as
 })
 
 t.test('A volume of etcd is created empty once the other members have replaced its member', async (t) => {
-  const { conditions, engine, region, loop } = startLoop()
+  const { conditions, engine, region, volumes, loop } = startLoop()
   const etcd = { name: 'etcd-2', mustExist: true, isGuarded: false }
   region.ownStack = () => Promise.resolve({ ...stack, volumes: [...stack.volumes, etcd] })
-  const converged: Stack[] = []
-  engine.converge = async (one) => void converged.push(one)
+  const created: Stack[] = []
+  engine.repair = async (one) => {
+    created.push(one)
+    volumes.push({ name: 'tenantry-region-r-etcd-2', labels: { installation: 'i', stack: 'region-r' } })
+  }
   region.replaceEtcdMember = fails(new EngineError('UNHEALTHY', "The region's etcd does not accept changes."))
   await loop.sweep()
   const message = 'Volumes of the region that held data are gone: etcd-2.'
   t.match(conditions.all().get('r'), { status: 'False', reason: 'VolumeMissing', message })
-  t.same(converged, [], 'no volume was created')
+  t.same(created, [], 'no volume was created')
   const replaced: string[] = []
   region.replaceEtcdMember = async (name) => void replaced.push(name)
   await loop.sweep()
   t.match(conditions.all().get('r'), { status: 'True' })
   t.same(replaced, ['etcd-2'])
-  t.match(converged, [{ volumes: [{ name: 'data' }, { name: 'etcd-2', mustExist: false }] }])
+  t.match(created, [{ volumes: [{ name: 'data' }, { name: 'etcd-2', mustExist: false }] }])
 })
 
 t.test('The recovery of an engine is reported once, and only after an outage', async (t) => {

@@ -31,7 +31,7 @@ interface ConvergeRegionDeps {
     | 'switchOver'
     | 'copyAgain'
   >
-  engine: Pick<Engine, 'observe' | 'converge' | 'exec' | 'removeServices' | 'isDown'>
+  engine: Pick<Engine, 'observe' | 'converge' | 'repair' | 'exec' | 'removeServices' | 'isDown'>
   clock: Clock
   /** Called before and after each change. */
   edge: (side: 'before' | 'after') => Promise<void>
@@ -46,9 +46,12 @@ const readMilliseconds = 5_000
 /** Time in which a replica comes closer to the primary, if it can. */
 const advanceMilliseconds = 40_000
 
-/** A stack whose members of etcd may be created. */
+/** A stack whose members of etcd have their volumes. */
 interface WithMembers {
+  /** In it, each member's volume must exist. */
   stack: Stack
+  /** Observation of the stack, with the volumes that were created. */
+  own: ObservedHost
   /** Names of the members, and of their volumes, that have none and may not get an empty one. */
   held: readonly string[]
 }
@@ -156,8 +159,8 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
     /**
      * Replaces members of etcd that have no volume on a host that responds, each after the other: an empty member enters a cluster only
      * with a new ID. One that has a container is not replaced before that is removed, because it could enter the cluster with a volume
-     * that does not remain.
-     * @returns the stack in which only these members may have empty volumes. If a host responds meanwhile, its member must have data
+     * that does not remain. Their empty volumes are created at once. If one is lost later, its member needs another ID, and a member
+     * whose host responds meanwhile must have data.
      */
     async replaceMembers(stack: Stack, own: ObservedHost, signal: AbortSignal): Promise<WithMembers> {
       const exists = (name: string) => own.volumes.some((volume) => volume.name === volumeName(stack.id, name))
@@ -167,11 +170,18 @@ export function createRegionConvergence({ region, engine, clock, edge, failpoint
       const empty: string[] = []
       for (const volume of absent)
         if (!hasContainer(volume.name) && (await replaceMember(volume, others, signal))) empty.push(volume.name)
-      const volumes = stack.volumes.map((volume) =>
-        etcdNames.includes(volume.name) ? { ...volume, mustExist: !empty.includes(volume.name) } : volume,
-      )
+      const withMembers = (mayBeEmpty: readonly string[]): Stack => ({
+        ...stack,
+        volumes: stack.volumes.map((volume) =>
+          etcdNames.includes(volume.name) ? { ...volume, mustExist: !mayBeEmpty.includes(volume.name) } : volume,
+        ),
+      })
       const held = absent.map(({ name }) => name).filter((name) => !empty.includes(name))
-      return { stack: { ...stack, volumes }, held }
+      const specified = withMembers([])
+      if (empty.length === 0) return { stack: specified, own, held }
+      const created = empty.map((name) => ({ component: `volume/${name}`, field: 'existence' }))
+      await engine.repair(withMembers(empty), created, signal, edge)
+      return { stack: specified, own: await engine.observe(stack.id, signal), held }
     },
 
     /**

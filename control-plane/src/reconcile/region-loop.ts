@@ -99,11 +99,9 @@ export function createRegionLoop(deps: RegionLoopDeps, signal: AbortSignal) {
       deps.conditions.ready(region.config.id)
       return false
     }
-    const own = partOf(host, ownStack)
     at('replace members of etcd')
-    const { stack: prepared, held } = await convergence.replaceMembers(stack, own, until)
-    const mustExist = new Set(prepared.volumes.filter((volume) => volume.mustExist).map(({ name }) => name))
-    const lost = lostVolumes(reachablePart(stack, own), own).filter((name) => mustExist.has(name))
+    const { stack: prepared, own, held } = await convergence.replaceMembers(stack, partOf(host, ownStack), until)
+    const lost = lostVolumes(reachablePart(stack, own), own)
     if (lost.length > 0)
       reportFailure(
         new EngineError('VOLUME_MISSING', `Volumes of the region that held data are gone: ${lost.join(', ')}.`),
