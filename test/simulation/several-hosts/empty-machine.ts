@@ -5,10 +5,12 @@ import { dockerCli } from '../docker.ts'
 import type { Scheduler } from '../scheduler.ts'
 import type { Etcd } from './etcd.ts'
 import type { Machines, SimulatedMachine } from './hosts.ts'
+import type { Patroni } from './patroni.ts'
 
 interface EmptyMachinesOptions {
   machines: Machines
   etcd: Etcd
+  patroni: Patroni
   database: ControlDatabase
   chance: Chance
   scheduler: Scheduler
@@ -21,11 +23,14 @@ const wipeMilliseconds = 5_000
 
 /** Returns a function that replaces a host of which everything else has a copy; false if there is none. */
 export function createEmptyMachines(options: EmptyMachinesOptions): () => boolean {
-  const { machines, etcd, database, chance, scheduler, installation } = options
+  const { machines, etcd, patroni, database, chance, scheduler, installation } = options
   const own = <T extends { labels: { installation: string } | undefined }>(objects: Iterable<T>) =>
     [...objects].filter(({ labels }) => labels?.installation === installation)
 
-  /** Whether each copy of data on the host has two others, which no other loss can remove at the same time. */
+  /**
+   * Whether each copy of data on the host has two others, which no other loss can remove at the same time, and of which one can become the
+   * primary.
+   */
   const isCopied = (host: SimulatedMachine): boolean => {
     const others = machines.all.filter((other) => other !== host)
     if (etcd.members().filter((one) => one.host !== host).length < 2) return false
@@ -33,6 +38,7 @@ export function createEmptyMachines(options: EmptyMachinesOptions): () => boolea
       const stack = volume.labels?.stack ?? ''
       if (database.tenants.get(stack)?.isolation === 'database-per-tenant') return false
       if (!volume.isCluster) return true
+      if (!patroni.survivesLossOf(host.id, stack)) return false
       const copies = others.flatMap(({ docker }) => own(docker.volumes.values()))
       const homes = new Set(
         copies.filter(({ labels }) => labels?.stack === stack).flatMap((one) => [...one.homes.keys()]),

@@ -249,6 +249,16 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
       )
     },
 
+    /**
+     * Whether a cluster can have a primary again if a host is lost with its data. Until a first replica confirms commits, only the primary
+     * is sure to have them all, and no other member is elected.
+     */
+    survivesLossOf(host: string, stack: string): boolean {
+      const keys = clusters.get(stack)
+      if (keys?.lastLeader === undefined) return true
+      return [keys.lastLeader, ...keys.sync].some((identity) => !identity.endsWith(`-${host}`))
+    },
+
     /** Whether the member in a container, which has just ended, has confirmed commits until then. */
     hasConfirmed(container: Container): boolean {
       const keys = clusters.get(container.labels?.stack ?? '')

@@ -166,7 +166,7 @@ export async function simulateSeveralHosts(
   })
   // At most one machine is replaced, because others must have its data.
   let isReplaced = !chance.happens(0.5)
-  const replaceMachine = createEmptyMachines({ machines, etcd, database, chance, scheduler, installation })
+  const replaceMachine = createEmptyMachines({ machines, etcd, patroni, database, chance, scheduler, installation })
   atTimes(10, () => {
     if (isReplaced || scheduler.now() - lastAccident <= 0) return
     isReplaced = replaceMachine()
