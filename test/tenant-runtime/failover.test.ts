@@ -32,7 +32,7 @@ t.test('Failover', async (t) => {
   }
 
   await t.test('Requests wait until a replica has been promoted, however many they are', async (t) => {
-    const { connections, database } = open(t, { perTenant: 2, waitMilliseconds: 50, failoverMilliseconds: long })
+    const { connections, database } = open(t, { perTenant: 2, waitMilliseconds: 1_000, failoverMilliseconds: long })
     await database.run(service, insert(0))
     const demoted = postgres.demote()
     await until(() => connections.load.open === 0)
@@ -41,7 +41,7 @@ t.test('Failover', async (t) => {
     for (const write of writes) void write.finally(() => settled++).catch(() => undefined)
     await demoted
     // Several attempts reach the replica, and requests wait for longer than without a failover.
-    await new Promise((resolve) => setTimeout(resolve, 1_000))
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
     t.equal(settled, 0)
     t.equal(connections.load.waiting, 4)
     await promote()
