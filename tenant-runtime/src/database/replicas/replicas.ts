@@ -183,8 +183,12 @@ export class Replicas {
     const { promise, resolve } = Promise.withResolvers<Observed>()
     const reports = found.flat().map(async (address) => {
       const position = await this.#positionAt(home, address)
-      if (position === 'primary') await delay(graceMilliseconds).then(() => resolve(position))
-      if (position === undefined || position === 'primary') return
+      if (position === undefined) return
+      if (position === 'primary') {
+        await delay(graceMilliseconds)
+        resolve(position)
+        return
+      }
       positions.set(address, position)
       const replica = freshReplica([...positions.values()], members)
       const [at] = [...positions].find(([, { server }]) => server === replica?.server) ?? []
