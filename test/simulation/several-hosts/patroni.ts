@@ -149,10 +149,14 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
     })
   }
 
+  /** Returns the identities of the members that may be elected; of none before the first primary, when each may be. */
+  const votersOf = ({ sync, lastLeader }: Keys): ReadonlySet<string> =>
+    new Set([...sync, ...(lastLeader === undefined ? [] : [lastLeader])])
+
   /** Elects a member that is sure to have all confirmed commits, which are on the primary and on a replica that confirms them. */
   const race = (keys: Keys, member: Member, { commits }: Data) => {
     note(keys, member, 'running')
-    const voters = new Set([...keys.sync, ...(keys.lastLeader === undefined ? [] : [keys.lastLeader])])
+    const voters = votersOf(keys)
     if (voters.size > 0 && !voters.has(member.identity)) return
     const others = membersOf(member.stack).filter((one) => one.identity !== member.identity && reaches(member, one))
     const seen = others.filter(({ volume }) => dataOf(volume)?.system === keys.system)
@@ -255,8 +259,8 @@ export function createPatroni({ machines, etcd, chance, scheduler, onBegin, onEl
      */
     survivesLossOf(host: string, stack: string): boolean {
       const keys = clusters.get(stack)
-      if (keys?.lastLeader === undefined) return true
-      return [keys.lastLeader, ...keys.sync].some((identity) => !identity.endsWith(`-${host}`))
+      const voters = keys === undefined ? [] : [...votersOf(keys)]
+      return voters.length === 0 || voters.some((identity) => !identity.endsWith(`-${host}`))
     },
 
     /** Whether the member in a container, which has just ended, has confirmed commits until then. */
