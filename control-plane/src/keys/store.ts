@@ -19,8 +19,6 @@ export type PlatformKeyStore = ReturnType<typeof createPlatformKeyStore>
 
 /** Creates the store of platform keys, on the control database. */
 export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOptions) {
-  const live = () => ({ revokedAt: null, OR: [{ expiresAt: null }, { expiresAt: { gt: now() } }] })
-
   const insert = async (
     transaction: Transaction,
     { name, scope, rights }: { name: string; scope: Scope; rights: KeyRights },
@@ -169,13 +167,18 @@ export function createPlatformKeyStore({ database, now }: PlatformKeyStoreOption
 
     /**
      * Creates the first admin key when there is no valid one.
+     * @param publish receives the text before the key is valid, and only if it will be
      * @returns whether `text` is now a key
      */
-    async createFirst(text: string, { transaction, audit }: RecordedWrite): Promise<boolean> {
+    async createFirst(
+      text: string,
+      publish: (text: string) => Promise<void>,
+      { transaction, audit }: RecordedWrite,
+    ): Promise<boolean> {
       // Two control planes may start at the same time.
       await lock(transaction, 'platform keys')
-      const existing = await transaction.platformKey.findFirst({ where: { ...unlimitedAdmin, ...live() } })
-      if (existing !== null) return false
+      if ((await transaction.platformKey.count({ where: permanentAdmin })) > 0) return false
+      await publish(text)
       const { id, name, scope } = await insert(
         transaction,
         { name: 'first admin key', scope: 'admin', rights: allRights },

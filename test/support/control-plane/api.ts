@@ -248,7 +248,7 @@ export async function startApi(t: Pick<Test, 'teardown'>, options: TestApiOption
   })
 
   const firstKey = newPlatformKey()
-  await plane.record({ keyId: 'system' }, (write) => plane.keys.createFirst(firstKey, write))
+  await plane.record({ keyId: 'system' }, (write) => plane.keys.createFirst(firstKey, async () => undefined, write))
   const api: TestApi = {
     app,
     postgres,
