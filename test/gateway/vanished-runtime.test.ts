@@ -2,7 +2,7 @@
 // connections again. One that is only slow keeps its requests.
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { NotConnectedError } from '#gateway/forward/failures.ts'
 import { watchRuntimes } from '#gateway/forward/runtime-watch.ts'
 import { Upstreams } from '#gateway/forward/upstreams.ts'
@@ -10,7 +10,7 @@ import { defaultLimits } from '#gateway/limits.ts'
 import { freePort } from '#test/support/postgres.ts'
 import { until } from '#test/support/until.ts'
 import { send, startSetting } from './support/gateway.ts'
-import { startVanishingRuntime } from './support/vanishing-runtime.ts'
+import { startVanishingRuntime, type VanishingRuntime } from './support/vanishing-runtime.ts'
 
 const minute = 60_000
 /** A request that ended only with one of its time limits would last longer than the test. */
@@ -51,20 +51,53 @@ t.test('What waits for a runtime that is gone ends, and reads are served by anot
   }, 'a request to the runtime that has returned')
 })
 
-t.test('A read whose runtimes are gone one after the other may be sent again later', async (t) => {
+t.test('A handshake that waits for a runtime that is gone is sent to another one', async (t) => {
+  const { gateway, upstream, add } = await startSetting(t, { limits })
+  const runtime = await startVanishingRuntime(t)
+  await add('both', { runtimes: [runtime.url, upstream.url] })
+  const response = handshake(t, gateway.port)
+  await until(() => runtime.seen.length === 1, 'the handshake')
+  await runtime.vanish()
+  t.match(await response, /^HTTP\/1.1 101 /)
+  t.equal(upstream.seen.length, 1)
+})
+
+t.test('A read or a handshake whose runtimes are gone one after the other may be sent again later', async (t) => {
   const { gateway, add } = await startSetting(t, { limits })
-  const remaining = [await startVanishingRuntime(t), await startVanishingRuntime(t)]
-  await add('both', { runtimes: remaining.map(({ url }) => url) })
-  const read = send(gateway.port, { path: '/t/both/head' })
-  while (remaining.length > 0) {
-    const waited = () => remaining.findIndex(({ seen }) => seen.length > 0)
-    await until(() => waited() >= 0, 'the read at a runtime')
-    for (const runtime of remaining.splice(waited(), 1)) await runtime.vanish()
+  const twoRuntimes = async () => {
+    const runtimes = [await startVanishingRuntime(t), await startVanishingRuntime(t)]
+    await add('both', { runtimes: runtimes.map(({ url }) => url) })
+    return runtimes
   }
+  const first = await twoRuntimes()
+  const read = send(gateway.port, { path: '/t/both/head' })
+  await vanishInTurn(first)
   const { status, headers } = await read
   t.equal(status, 503)
   t.ok(headers['retry-after'])
+
+  const second = await twoRuntimes()
+  const response = handshake(t, gateway.port)
+  await vanishInTurn(second)
+  t.match(await response, /^HTTP\/1.1 503 [^]*\nretry-after: /i)
 })
+
+/** Opens a connection that waits for the response to its upgrade. */
+async function handshake(t: Test, port: number): Promise<string> {
+  const socket = connect(port, '127.0.0.1')
+  t.teardown(() => socket.destroy())
+  socket.write('GET /t/both/raw/head HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: raw\r\n\r\n')
+  return String(await once(socket, 'data'))
+}
+
+/** Lets each runtime vanish when it has the request. */
+async function vanishInTurn(remaining: VanishingRuntime[]): Promise<void> {
+  while (remaining.length > 0) {
+    const waited = () => remaining.findIndex(({ seen }) => seen.length > 0)
+    await until(() => waited() >= 0, 'the request at a runtime')
+    for (const runtime of remaining.splice(waited(), 1)) await runtime.vanish()
+  }
+}
 
 t.test('A connection that no one accepts leads to the same, and one that is rejected does not', async (t) => {
   const runtime = await startVanishingRuntime(t)

@@ -107,8 +107,7 @@ export class Forwarder {
 
   #failed(call: Call, error: Error): void {
     if (!call.response.isOver) this.#options.onError?.(error, call)
-    const mayBeRepeated = error instanceof RuntimeVanishedError && isRepeatable(call)
-    call.response.fail(mayBeRepeated ? rejections.runtimeUnreachable : rejectionFor(error))
+    call.response.fail(isHarmlesslyLost(error, call) ? rejections.runtimeUnreachable : rejectionFor(error))
   }
 }
 
@@ -118,6 +117,11 @@ const repeatable = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Whether the request changes nothing, so that it may be sent twice. */
 function isRepeatable({ request, head }: Call): boolean {
   return repeatable.has(request.method ?? '') && !head.hasBody
+}
+
+/** Whether the request was lost together with its runtime and changes nothing, so that it may be sent again. */
+export function isHarmlesslyLost(error: Error, call: Call): boolean {
+  return error instanceof RuntimeVanishedError && isRepeatable(call)
 }
 
 /** Returns the milliseconds that a runtime has for a response's head. Functions have their own limit. */

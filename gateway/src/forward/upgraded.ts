@@ -5,7 +5,7 @@ import { rejections, type Rejection } from '../errors.ts'
 import type { TenantMeter } from '../meter/meter.ts'
 import type { TenantGate } from '../quota/quota.ts'
 import { isUnreachable, rejectionFor } from './failures.ts'
-import { responseTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
+import { isHarmlesslyLost, responseTimeoutOf, runtimeHeaders, type Call, type ForwarderOptions } from './forwarder.ts'
 import { joinSockets } from './join-sockets.ts'
 import type { LiveConnections } from './live-connections.ts'
 import { responseHead } from './response-head.ts'
@@ -26,7 +26,8 @@ interface UpgradedOptions extends ForwarderOptions {
   shares: { inProgress: number }
 }
 
-export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedOptions): void {
+/** @param isFirst whether the handshake may be sent to another runtime if this one is lost */
+export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedOptions, isFirst = true): void {
   const { response, head } = call
   const upstream = options.upstreams.choose(call.route.runtimes, undefined)
   if (upstream === undefined) {
@@ -46,8 +47,13 @@ export function forwardUpgrade(call: Call, client: ClientEnd, options: UpgradedO
         options.upstreams.markDown(upstream, error)
         if (call.retryLater()) return
       }
+      const isLost = isHarmlesslyLost(error, call)
+      if (isLost && isFirst && response.awaitsHead) {
+        forwardUpgrade(call, client, options, false)
+        return
+      }
       if (!response.isOver) options.onError?.(error, call)
-      response.fail(rejectionFor(error))
+      response.fail(isLost ? rejections.runtimeUnreachable : rejectionFor(error))
     },
   })
   const connection: Abortable = { abort: (reason) => single.destroy(reason) }

@@ -6,7 +6,7 @@ import { connect, type Socket } from 'node:net'
 import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 
-/** Responds to each path but `/head`, and to an upgrade. It prints its port, and a line for each request. */
+/** Responds to requests and upgrades of each path that does not end with `/head`. It prints its port, and a line for each request. */
 const program = `
 const { createServer } = require('node:http')
 const server = createServer((request, response) => {
@@ -16,6 +16,7 @@ const server = createServer((request, response) => {
 })
 server.on('upgrade', (request, socket) => {
   console.log(request.url)
+  if (request.url.endsWith('/head')) return
   socket.write('HTTP/1.1 101 Switching Protocols\\r\\nConnection: Upgrade\\r\\nUpgrade: raw\\r\\n\\r\\n')
 })
 server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => console.log(server.address().port))
