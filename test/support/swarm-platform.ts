@@ -303,7 +303,9 @@ export async function startSwarmPlatform(t: Test): Promise<SwarmPlatform> {
     async untilHost({ id }, holds) {
       await until(async () => {
         const { body } = await call('GET', '/v1/regions/local/hosts')
-        const shown = (body['hosts'] as Record<string, unknown>[]).find((one) => one['id'] === `local.${id}`)
+        const shown = (body['hosts'] as Record<string, unknown>[] | undefined)?.find(
+          (one) => one['id'] === `local.${id}`,
+        )
         return shown !== undefined && holds(shown) ? true : undefined
       }, 120)
     },
