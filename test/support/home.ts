@@ -3,7 +3,12 @@ import { randomBytes } from 'node:crypto'
 import type { Home } from '@tenantry/contract'
 import { HomeDatabases } from '#control-plane/homes/home-databases.ts'
 import type { HomeReport } from '#control-plane/homes/home-report.ts'
-import { firstMigrationsSql, loadHomeMigrations, ownTarget } from '#control-plane/homes/home-migrations.ts'
+import {
+  firstMigrationsSql,
+  loadHomeMigrations,
+  ownTarget,
+  type HomeMigration,
+} from '#control-plane/homes/home-migrations.ts'
 import { createNewHomeSql } from '#control-plane/homes/home-sql.ts'
 import { homeRoles } from '#control-plane/homes/home-roles.ts'
 import { scramVerifier } from '#control-plane/homes/scram.ts'
@@ -17,7 +22,8 @@ export interface TestHome extends Home {
 
 export const migrationsDirectory = new URL('../../tenant-runtime/migrations/', import.meta.url).pathname
 
-export async function createHome(postgres: TestPostgres): Promise<TestHome> {
+/** @param migrations those of the home; by default all */
+export async function createHome(postgres: TestPostgres, migrations?: HomeMigration[]): Promise<TestHome> {
   const tenantId = `t_${randomBytes(10).toString('hex')}`
   const roles = homeRoles(tenantId)
   const passwords = { runtime: secret(), ddl: secret(), admin: secret() }
@@ -26,11 +32,9 @@ export async function createHome(postgres: TestPostgres): Promise<TestHome> {
     ddl: scramVerifier(passwords.ddl, randomBytes(16)),
     admin: scramVerifier(passwords.admin, randomBytes(16)),
   }
-  const migrations = firstMigrationsSql(ownTarget(tenantId), await loadHomeMigrations(migrationsDirectory))
-  await query(
-    postgres.url('homes'),
-    createNewHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }, migrations),
-  )
+  const applied = migrations ?? (await loadHomeMigrations(migrationsDirectory))
+  const first = firstMigrationsSql(ownTarget(tenantId), applied)
+  await query(postgres.url('homes'), createNewHomeSql(tenantId, verifiers, { runtime: 50, ddl: 4, admin: 10 }, first))
   const url = (role: string, password: string) => `postgresql://${role}:${password}@127.0.0.1:${postgres.port}/homes`
   return {
     tenantId,

@@ -52,6 +52,12 @@ import {
   sqlLoginsSql,
 } from './sql-login-sql.ts'
 
+/**
+ * A session has plans for the functions of each home in which it has worked, and examines all of them after each statement
+ * that changes a structure.
+ */
+const maxConnectionUses = 40
+
 /** The homes of a region's shared Postgres, in databases that many tenants share. */
 export class HomeDatabases {
   readonly #postgresUrl: PostgresUrl
@@ -307,6 +313,7 @@ export class HomeDatabases {
         // A connection to a server that is just ending may never be answered.
         connectionTimeoutMillis: 5_000,
         max: database === 'postgres' ? 2 : 8,
+        maxUses: maxConnectionUses,
         idleTimeoutMillis: 10_000,
       })
       pool.on('error', () => undefined)

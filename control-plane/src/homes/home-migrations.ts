@@ -16,6 +16,8 @@ export interface HomeMigration {
   version: number
   name: string
   sql: string
+  /** SQL that creates in an empty schema what this migration and all earlier ones create, with fewer statements. */
+  baseline?: string
 }
 
 /** The schema in which a migration creates objects, and the tenants to which they belong. */
@@ -55,15 +57,22 @@ function setting(name: string): string {
   return `(select nullif(current_setting('${name}', true), ''))`
 }
 
-/** Reads `NNN_name.sql` files in the order of their numbers. */
+const baselineEnd = '.baseline.sql'
+
+/** Reads `NNN_name.sql` files in the order of their numbers, with the baselines `NNN_name.baseline.sql` of some. */
 export async function loadHomeMigrations(directory: string): Promise<HomeMigration[]> {
   const files = (await readdir(directory)).filter((file) => file.endsWith('.sql')).sort()
+  const read = (file: string) => readFile(join(directory, file), 'utf8')
   return Promise.all(
-    files.map(async (file) => {
-      const match = /^(\d{3})_([a-z0-9_]+)\.sql$/.exec(file)
-      if (match === null) throw new Error(`Invalid name "${file}" of a migration. Allowed: NNN_name.sql.`)
-      return { version: Number(match[1]), name: match[2] ?? '', sql: await readFile(join(directory, file), 'utf8') }
-    }),
+    files
+      .filter((file) => !file.endsWith(baselineEnd))
+      .map(async (file) => {
+        const match = /^(\d{3})_([a-z0-9_]+)\.sql$/.exec(file)
+        if (match === null) throw new Error(`Invalid name "${file}" of a migration. Allowed: NNN_name.sql.`)
+        const migration = { version: Number(match[1]), name: match[2] ?? '', sql: await read(file) }
+        const baseline = file.replace(/\.sql$/, baselineEnd)
+        return files.includes(baseline) ? { ...migration, baseline: await read(baseline) } : migration
+      }),
   )
 }
 
@@ -75,9 +84,13 @@ function fillTokens(sql: string, target: MigrationTarget): string {
   })
 }
 
-/** Returns a hash of all migrations' texts. It is stored with each tenant and shows which homes must be migrated. */
+/**
+ * Returns a hash of all migrations' texts, without baselines, which change no home. It is stored with each tenant and shows
+ * which homes must be migrated.
+ */
 export function migrationsFingerprint(migrations: readonly HomeMigration[]): string {
-  return createHash('sha256').update(JSON.stringify(migrations)).digest('hex')
+  const texts = migrations.map(({ version, name, sql }) => ({ version, name, sql }))
+  return createHash('sha256').update(JSON.stringify(texts)).digest('hex')
 }
 
 /** Version of the first migration that names the schema of every object and runs with an empty search path. */
@@ -90,8 +103,9 @@ const createMigrationsTableSql = (schema: string) =>
   `create table ${identifier(schema)}.home_migrations` +
   ' (version integer primary key, name varchar(100) not null, applied_at timestamptz not null default now())'
 
-const recordMigrationSql = (schema: string, { version, name }: HomeMigration) =>
-  `insert into ${identifier(schema)}.home_migrations (version, name) values (${version}, ${literal(name)})`
+const recordMigrationsSql = (schema: string, migrations: readonly HomeMigration[]) =>
+  `insert into ${identifier(schema)}.home_migrations (version, name) values ` +
+  migrations.map(({ version, name }) => `(${version}, ${literal(name)})`).join(', ')
 
 /** A part of a home's structure. It is the same in all homes of a version, because it does not contain the home's ID. */
 export interface StructurePart {
@@ -116,7 +130,8 @@ const recordStructureSql = (schema: string, known: readonly StructurePart[] | un
   `insert into ${identifier(schema)}.home_structure select 'store', 'id', store_id::text from ${identifier(schema)}.storage_usage`
 
 /**
- * Returns SQL that applies every migration as the system role, in a schema that the same transaction has just created.
+ * Returns SQL that applies the newest baseline and every migration after it as the system role, in a schema that the same
+ * transaction has just created.
  * @param structure the structure of a home with these migrations on the same server, if it is known
  */
 export function firstMigrationsSql(
@@ -126,13 +141,14 @@ export function firstMigrationsSql(
 ): string {
   const { schema } = target
   const hasStructure = migrations.some(({ version }) => version === firstQualified)
+  const fill = (sql: string) => fillTokens(sql, target).replace(/;\s*$/, '')
+  const last = migrations.findLastIndex(({ baseline }) => baseline !== undefined)
+  const baseline = migrations[last]?.baseline
   return [
     createMigrationsTableSql(schema),
-    ...migrations.flatMap((migration) => [
-      searchPath(schema, migration.version),
-      fillTokens(migration.sql, target).replace(/;\s*$/, ''),
-      recordMigrationSql(schema, migration),
-    ]),
+    ...(baseline === undefined ? [] : [fill(baseline)]),
+    ...migrations.slice(last + 1).flatMap(({ version, sql }) => [searchPath(schema, version), fill(sql)]),
+    recordMigrationsSql(schema, migrations),
     "set local search_path = ''",
     ...(hasStructure ? [recordStructureSql(schema, structure)] : []),
   ].join(';\n')
@@ -214,7 +230,7 @@ function applyMissing(target: MigrationTarget, migration: HomeMigration): string
     `do $migrate$ begin\n` +
     `if not exists (select from ${identifier(target.schema)}.home_migrations where version = ${migration.version}) then\n` +
     `execute ${literal(fillTokens(migration.sql, target))};\n` +
-    `${recordMigrationSql(target.schema, migration)};\n` +
+    `${recordMigrationsSql(target.schema, [migration])};\n` +
     `end if; end $migrate$`
   )
 }
