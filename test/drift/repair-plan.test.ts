@@ -2,6 +2,7 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { type Difference, differences } from '#control-plane/engines/drift.ts'
+import { memberName } from '#control-plane/engines/member-name.ts'
 import { EngineError } from '#control-plane/engines/engine-error.ts'
 import { isTargeted, planRepair, repairOf } from '#control-plane/engines/repair-plan.ts'
 import type { Stack } from '#control-plane/stacks/stack.ts'
@@ -65,6 +66,21 @@ t.test('A container that must be replaced takes its other fields with it, and sa
     [],
   )
   t.ok(differences(restarted, host).some((one) => nameOf(one) === 'runtime specification'))
+  t.end()
+})
+
+t.test('A container whose address another one has is connected again', (t) => {
+  const host = whole(stack)
+  const [network] = host.networks
+  if (network === undefined) throw new Error('no network')
+  network.addresses = { [memberName({ container: container(host).name })]: '10.0.0.2', another: '10.0.0.2' }
+  const [shared, ...rest] = differences(stack, host)
+  if (shared === undefined) throw new Error('no difference')
+  t.same(rest, [])
+  t.match(shared, { component: 'postgres', field: /^address on /, desired: 'unique', observed: 'shared' })
+  t.equal(repairOf(stack, host, shared).interrupts, true)
+  t.same(repair(stack, host, shared), ['disconnect-container', 'connect-container'])
+  t.same(differences(stack, host), [])
   t.end()
 })
 

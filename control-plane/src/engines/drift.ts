@@ -13,6 +13,7 @@ import { restartPolicy, type ObservedContainer, type ObservedHost } from './cont
 import { hasVolume, strayNetworks } from './convergence-plan.ts'
 import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
+import { networksToLeave } from './shared-address.ts'
 
 export type DriftValue = string | number | boolean | null
 
@@ -120,7 +121,7 @@ function serviceDifferences(stack: Stack, service: Service, host: ObservedHost):
   return [
     ...differing(service.name, [
       ['specification', specOf(name), specOf(shown.name)],
-      ...runningFields(stack, service, shown),
+      ...runningFields(stack, service, shown, networksToLeave(shown, host)),
     ]),
     ...rest,
   ]
@@ -136,7 +137,8 @@ function stoppedDifferences(service: Service, { name, state }: ObservedContainer
   return differing(service.name, [['state', 'stopped', halted.has(state) ? 'stopped' : state]])
 }
 
-function runningFields(stack: Stack, service: Service, is: ObservedContainer): Field[] {
+/** @param left networks that the container leaves because another one has its address there */
+function runningFields(stack: Stack, service: Service, is: ObservedContainer, left: readonly string[]): Field[] {
   const { memoryBytes, cpuMillis, pids } = service.resources
   return [
     ['state', 'running', is.state],
@@ -148,7 +150,7 @@ function runningFields(stack: Stack, service: Service, is: ObservedContainer): F
     ['cpu_millis', cpuMillis, is.resources.cpuMillis],
     ['pids', pids, is.resources.pids],
     ['restart_policy', restartPolicy, is.restartPolicy],
-    ...service.networks.flatMap((attachment) => attachmentFields(stack, attachment, is)),
+    ...service.networks.flatMap((attachment) => attachmentFields(stack, attachment, is, left)),
     ...strayNetworks(stack, service, is).map((network): Field => [`network ${network}`, 'detached', 'attached']),
   ]
 }
@@ -157,8 +159,10 @@ function attachmentFields(
   stack: Stack,
   { network, aliases, address }: Service['networks'][number],
   is: ObservedContainer,
+  left: readonly string[],
 ): Field[] {
   const attachment = is.networks[networkName(stack.id, network)]
+  if (left.includes(networkName(stack.id, network))) return [[`address on ${network}`, 'unique', 'shared']]
   if (attachment === undefined) return [[`network ${network}`, 'attached', 'detached']]
   const aliasFields = aliases.map((alias): Field => [
     `alias ${alias}`,

@@ -16,6 +16,7 @@ import {
 import { type Difference, differences, shownContainer } from './drift.ts'
 import { memberName } from './member-name.ts'
 import { reachablePart } from './reachable-part.ts'
+import { networksToLeave } from './shared-address.ts'
 
 /** A field of a component to repair; null: the whole component. */
 export interface RepairTarget {
@@ -208,13 +209,21 @@ function fieldSteps(stack: Stack, host: ObservedHost, service: Service, is: (fie
   const connections = service.networks
     .filter((attachment) => is(`network ${attachment.network}`) && !isAttached(stack, attachment, shown))
     .map(({ network }): Step => ({ do: 'connect-container', container, service: service.name, network }))
-  const strays = strayNetworks(stack, service, shown)
-    .filter((network) => is(`network ${network}`))
-    .map((network): Step => ({ do: 'disconnect-container', container, network }))
+  // Another container has its address there. It is connected again after the next observation.
+  const shared = networksToLeave(shown, host)
+  const left = service.networks
+    .filter(({ network }) => is(`address on ${network}`) && shared.includes(networkName(stack.id, network)))
+    .map(({ network }) => networkName(stack.id, network))
+  const strays = strayNetworks(stack, service, shown).filter((network) => is(`network ${network}`))
+  const disconnections = [...left, ...strays].map((network): Step => ({
+    do: 'disconnect-container',
+    container,
+    network,
+  }))
   const changes = limits.reduce<LimitChanges>((sum, change) => ({ ...sum, ...change }), {})
   const steps: Step[] = [
     ...connections,
-    ...strays,
+    ...disconnections,
     ...(limits.length === 0 ? [] : [{ do: 'update-resources', container, service: service.name, changes } as const]),
   ]
   if (!is('state')) return steps

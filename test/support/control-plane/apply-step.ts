@@ -1,5 +1,6 @@
 // Carries out the steps of a plan on the objects of a host in memory, as a Docker Engine does.
 import type { Step } from '#control-plane/engines/convergence-plan.ts'
+import { memberName } from '#control-plane/engines/member-name.ts'
 import { networkName, secretsVolumeName, volumeName } from '#control-plane/stacks/object-names.ts'
 import type { Service, Stack } from '#control-plane/stacks/stack.ts'
 import { container, installation, type Changeable } from './made-stack.ts'
@@ -79,6 +80,8 @@ export function applyStep(stack: Stack, host: Changeable, step: Step): void {
     case 'disconnect-container': {
       const found = existing(host.containers, step.container)
       found.networks = withoutKey(found.networks, step.network)
+      for (const left of host.networks.filter(({ name }) => name === step.network))
+        left.addresses = withoutKey(left.addresses, memberName({ container: found.name }))
       return
     }
   }
