@@ -67,7 +67,10 @@ async function describe(client: pg.Client, tenantId: string): Promise<string> {
   return `${text.join('\n')}\n`
 }
 
-/** Replaces the names of one tenant, and the expressions for its context, by the tokens of migrations. */
+/**
+ * Replaces the names of one tenant, and the expressions for its context, by the tokens of migrations.
+ * @throws Error for a name without a dot that may be that of the schema or that of the runtime's role
+ */
 function withTokens(sql: string, tenantId: string): string {
   const { owner, ddl } = homeRoles(tenantId)
   let text = sql
@@ -80,12 +83,13 @@ function withTokens(sql: string, tenantId: string): string {
       .replaceAll(`( SELECT NULLIF(current_setting('${name}'::text, true), ''::text) AS "nullif")`, token)
       .replaceAll(`(select nullif(current_setting('${name}', true), ''))`, token)
   }
-  return text
+  text = text
     .replaceAll(new RegExp(`"?\\b${owner}\\b"?`, 'g'), '{{owner}}')
     .replaceAll(new RegExp(`"?\\b${ddl}\\b"?`, 'g'), '{{ddl}}')
     .replaceAll(new RegExp(`'${tenantId}'(?:::text)?`, 'g'), '{{tenant_id}}')
     .replaceAll(new RegExp(`"?\\b${tenantId}\\b"?\\.`, 'g'), '{{schema}}.')
-    .replaceAll(new RegExp(`"?\\b${tenantId}\\b"?`, 'g'), '{{runtime}}')
+  if (text.includes(tenantId)) throw new Error(`The baseline cannot replace the tenant's name in: ${text}`)
+  return text
 }
 
 async function list(client: pg.Client, sql: string, tenantId: string): Promise<string[]> {
@@ -126,8 +130,9 @@ async function privileges(client: pg.Client, tenantId: string): Promise<string[]
     const revoked = isTable ? runtimeDefault.filter((name) => !found.includes(name)) : []
     const granted = isTable ? found.filter((name) => !runtimeDefault.includes(name)) : found
     if (grantee === system) continue
-    if (revoked.length > 0) add(`revoke ${on(revoked)} on # from ${grantee}`, relation)
-    if (granted.length > 0) add(`grant ${on(granted)} on # to ${grantee}`, relation)
+    const role = grantee === runtime ? '{{runtime}}' : grantee
+    if (revoked.length > 0) add(`revoke ${on(revoked)} on # from ${role}`, relation)
+    if (granted.length > 0) add(`grant ${on(granted)} on # to ${role}`, relation)
   }
   return [...relations].map(([statement, names]) => `${statement.replace('#', names.join(', '))};`)
 }
