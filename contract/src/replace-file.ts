@@ -8,10 +8,13 @@ interface ReplaceFileOptions {
   beforeRename?: (next: string) => Promise<void>
 }
 
-/** Replaces a file, so that readers, also after a crash of the process, see the old content or the new one. */
+/**
+ * Replaces a file by a text or its parts, so that readers, also after a crash of the process, see the old content or the new
+ * one.
+ */
 export async function replaceFile(
   file: string,
-  text: string,
+  text: string | Iterable<string>,
   { mode = 0o600, beforeRename }: ReplaceFileOptions = {},
 ): Promise<void> {
   const next = `${file}.next`

@@ -1,15 +1,13 @@
 // The reader of the watch protocol: a table of entries, stored on disk so that a restart without a control plane
 // still serves (static stability). Gateway and runtime both use it.
-import { mkdir, readFile } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import type { TSchema } from 'typebox'
-import { Value } from 'typebox/value'
+import { Compile, type Validator } from 'typebox/compile'
 import { internalTokenHeader } from './internal.ts'
 import { sentToken, type InternalToken } from './internal-token.ts'
-import { isMissingFile } from './missing-file.ts'
 import { Outage } from './outage.ts'
 import { pause } from './pause.ts'
-import { replaceFile } from './replace-file.ts'
+import { readTableFile, TableFile } from './table-file.ts'
 import { WatchLine, watchPingSeconds, type WatchKey } from './watch.ts'
 
 type Entry<Key extends WatchKey> = { generation: number } & Record<Key, string>
@@ -40,12 +38,19 @@ interface WatchedTableOptions<E extends Entry<Key>, Key extends WatchKey> {
 export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_id'> {
   readonly #options: WatchedTableOptions<E, Key>
   readonly #entries = new Map<string, E>()
+  readonly #isLine: Validator
+  readonly #isEntry: Validator
+  /** IDs of entries that have changed or were removed since they were saved. */
+  readonly #unsaved = new Set<string>()
+  readonly #saved: TableFile<E>
   #synced = false
-  #dirty = false
   #saving: Promise<void> | undefined
 
   constructor(options: WatchedTableOptions<E, Key>) {
     this.#options = options
+    this.#isLine = Compile(WatchLine(options.schema, options.key))
+    this.#isEntry = Compile(options.schema)
+    this.#saved = new TableFile(options.file, this.#entries)
   }
 
   /** Returns an entry; undefined if the watch does not have it. */
@@ -74,20 +79,15 @@ export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_i
   }
 
   async #loadFile(file: string): Promise<void> {
-    let text: string
-    try {
-      text = await readFile(file, 'utf8')
-    } catch (cause) {
-      if (isMissingFile(cause)) return
-      throw cause
-    }
-    try {
-      for (const line of text.split('\n')) {
-        if (line !== '') this.#put(JSON.parse(line))
-      }
-    } catch (cause) {
-      this.#options.onError?.(new Error(`The snapshot ${file} cannot be read.`, { cause }))
-    }
+    const { lines, damaged } = await readTableFile(file, {
+      onEntry: (entry) => this.#put(entry),
+      onRemoval: (id) => this.#remove(id),
+    })
+    if (damaged > 0)
+      this.#options.onError?.(new Error(`The snapshot ${file} has ${damaged} lines that cannot be read.`))
+    if (file !== this.#options.file) return
+    this.#unsaved.clear()
+    if (damaged === 0) this.#saved.wasRead(lines)
   }
 
   /**
@@ -145,7 +145,7 @@ export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_i
           if (line === undefined) continue
           onLine()
           if (line.type === 'put') {
-            const id = this.#put(line.entry)
+            const id = this.#putEntry(line.entry)
             if (!isComplete && id !== undefined) seen.add(id)
           } else if (line.type === 'remove') {
             this.#remove(line[this.#options.key])
@@ -156,68 +156,60 @@ export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_i
             this.#options.onSynced?.()
           }
         }
-        if (this.#dirty) this.#save()
+        if (this.#unsaved.size > 0) this.#save()
       }
     } finally {
       clearTimeout(timer)
     }
   }
 
-  #parse(text: string): WatchLine<unknown, Key> | undefined {
+  #parse(text: string): WatchLine<E, Key> | undefined {
     const line: unknown = JSON.parse(text)
-    if (this.#isLine(line)) return line
+    if (this.#isLine.Check(line)) return line as WatchLine<E, Key>
     // A newer control plane may send lines that this part does not know. They are skipped.
     this.#options.onError?.(new Error('The watch sent a line of an unknown form.'))
     return undefined
   }
 
   #put(value: unknown): string | undefined {
-    if (!this.#isEntry(value)) return undefined
-    const entry = value
+    return this.#isEntry.Check(value) ? this.#putEntry(value as E) : undefined
+  }
+
+  #putEntry(entry: E): string | undefined {
     const id = entry[this.#options.key]
     if (this.#options.isOwn?.(id) === false) return undefined
     const known = this.#entries.get(id)
     // Several control planes may respond. An older generation never replaces a newer one.
-    if (known !== undefined && known.generation > entry.generation) return id
+    if (known !== undefined && (known.generation > entry.generation || isDeepStrictEqual(known, entry))) return id
     this.#entries.set(id, entry)
-    this.#dirty = true
+    this.#unsaved.add(id)
     this.#options.onChange?.(id, entry)
     return id
   }
 
-  #isLine(value: unknown): value is WatchLine<unknown, Key> {
-    return Value.Check(WatchLine(this.#options.schema, this.#options.key), value)
-  }
-
-  #isEntry(value: unknown): value is E {
-    return Value.Check(this.#options.schema, value)
-  }
-
   #remove(id: string): void {
     if (!this.#entries.delete(id)) return
-    this.#dirty = true
+    this.#unsaved.add(id)
     this.#options.onChange?.(id, undefined)
   }
 
   /**
-   * Saves the snapshot, one save at a time. The next save includes changes that are made meanwhile. No request waits
+   * Saves what has changed, one save at a time. The next save includes changes that are made meanwhile. No request waits
    * for it.
    */
   #save(): void {
     this.#saving ??= (async () => {
+      let changed: string[] = []
       try {
-        while (this.#dirty) {
-          this.#dirty = false
-          await mkdir(dirname(this.#options.file), { recursive: true })
-          await replaceFile(
-            this.#options.file,
-            [...this.#entries.values()].map((entry) => JSON.stringify(entry)).join('\n'),
-          )
+        while (this.#unsaved.size > 0) {
+          changed = [...this.#unsaved]
+          this.#unsaved.clear()
+          await this.#saved.save(changed)
           await pause(200)
         }
       } catch (cause) {
         // The next line of the watch, at the latest a ping, retries the save.
-        this.#dirty = true
+        for (const id of changed) this.#unsaved.add(id)
         this.#options.onError?.(new Error(`The snapshot ${this.#options.file} could not be saved.`, { cause }))
       } finally {
         this.#saving = undefined

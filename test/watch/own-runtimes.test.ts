@@ -26,7 +26,9 @@ async function received(kinds: readonly WatchKind[], entries: readonly Published
   const watches = createWatches(source, none, ['north'], (error) => t.error(error))
   const lines = kinds.map((): string[] => [])
   for (const [at, kind] of kinds.entries())
-    await watches.tenants.watch(kind, (text) => (lines[at] ?? []).push(text) > 0, tenantId)
+    await watches.tenants.watch(kind, (text) => (lines[at] ?? []).push(text) > 0, {
+      isWatched: (id) => id === tenantId,
+    })
   let routes = 0
   await watches.tenants.watch('route', () => ++routes > 0)
   for (const one of entries) {

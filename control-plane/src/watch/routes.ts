@@ -1,7 +1,16 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters and wake calls.
-import { UsagePush, internalPaths, type UsageResponse } from '@tenantry/contract'
+import {
+  isServed,
+  maxRuntimes,
+  UsagePush,
+  internalPaths,
+  type RuntimeShare,
+  type UsageResponse,
+} from '@tenantry/contract'
 import { ControlError } from '../platform/errors.ts'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'
@@ -11,7 +20,17 @@ import { ownKindOf, type WatchKind, type Watches } from './watches.ts'
 /** Maximum number of unread bytes of a watch. A slower watcher is disconnected; it reconnects and reads the whole set. */
 const maxUnreadBytes = 16 * 1024 * 1024
 
-type WatchRequest = FastifyRequest<{ Querystring: { region?: string; siblings?: string } }>
+type WatchRequest = FastifyRequest<{ Querystring: WatchQuery }>
+
+interface WatchQuery {
+  /** ID of the region of a shared runtime. */
+  region?: string
+  /** Number of other runtimes of a tenant's own. */
+  siblings?: string
+  /** The share of a shared runtime: its number, and the number of runtimes. */
+  runtime?: string
+  runtimes?: string
+}
 
 interface InternalRoutesDeps extends WriteDeps {
   watches: Pick<Watches, 'tenants' | 'addresses' | 'regions'>
@@ -32,21 +51,13 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
         throw new ControlError('UNKNOWN_REGION', `Unknown region ${JSON.stringify(region.slice(0, 100))}.`)
     }
     const watch =
-      (join: (watcher: Watcher, request: Pick<WatchRequest, 'ofTenant' | 'query'>) => Promise<() => unknown>) =>
+      (join: (connection: Connection, request: Pick<WatchRequest, 'ofTenant' | 'query'>) => Promise<() => void>) =>
       async (request: WatchRequest, reply: FastifyReply) => {
         rejectUnknown(request.query.region)
         reply.hijack()
         const { raw } = reply
         raw.writeHead(200, { 'content-type': 'application/x-ndjson', 'cache-control': 'no-store' })
-        // The whole set, which comes first, may exceed the limit.
-        let allowed: number | undefined
-        const leave = await join((text) => {
-          allowed ??= maxUnreadBytes + Buffer.byteLength(text)
-          raw.write(text)
-          if (raw.writableLength <= allowed) return true
-          raw.destroy()
-          return false
-        }, request).catch(() => undefined)
+        const leave = await join(connectionOf(raw), request).catch(() => undefined)
         if (leave === undefined) {
           raw.destroy()
           return
@@ -57,17 +68,19 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
     app.get(
       internalPaths.watchRoutes,
       { config: { scopes: access }, schema: { hide: true } },
-      watch((watcher) => watches.tenants.watch('route', watcher)),
+      watch(({ watcher, drained }) => watches.tenants.watch('route', watcher, { drained })),
     )
     app.get(
       internalPaths.watchBlockedAddresses,
       { config: { scopes: access }, schema: { hide: true } },
-      watch((watcher) => watches.addresses.watch('address', watcher)),
+      watch(({ watcher, drained }) => watches.addresses.watch('address', watcher, { drained })),
     )
     app.get(
       internalPaths.watchManifests,
       { config: { scopes: 'internal or tenant' }, schema: { hide: true } },
-      watch((watcher, request) => watches.tenants.watch(kindOfManifests(request), watcher, request.ofTenant)),
+      watch(({ watcher, drained }, request) =>
+        watches.tenants.watch(kindOfManifests(request), watcher, { drained, isWatched: isWatched(request) }),
+      ),
     )
     app.post(
       internalPaths.usage,
@@ -88,6 +101,49 @@ export function internalRoutes({ watches, ledger, tenants, record, now }: Intern
       },
     )
   }
+}
+
+interface Connection {
+  watcher: Watcher
+  /** Resolves when the client has read what was written, or is gone. */
+  drained: () => Promise<void>
+}
+
+/** Returns the connection of a watch. A client that does not read is disconnected. */
+function connectionOf(response: ServerResponse): Connection {
+  return {
+    watcher(text) {
+      if (response.destroyed) return false
+      response.write(text)
+      if (response.writableLength <= maxUnreadBytes) return true
+      response.destroy()
+      return false
+    },
+    async drained() {
+      // Other requests are served between the parts, also to a client that reads at once.
+      await new Promise((resolve) => setImmediate(resolve))
+      if (!response.writableNeedDrain || response.destroyed) return
+      const gone = new AbortController()
+      const { signal } = gone
+      await Promise.race([once(response, 'drain', { signal }), once(response, 'close', { signal })]).catch(
+        () => undefined,
+      )
+      gone.abort()
+    },
+  }
+}
+
+/** Returns whether a runtime receives a tenant: its own, or those of its share. A runtime of an earlier version receives all. */
+function isWatched({ ofTenant, query }: Pick<WatchRequest, 'ofTenant' | 'query'>): (tenantId: string) => boolean {
+  if (ofTenant !== undefined) return (id) => id === ofTenant
+  const share = shareOf(query)
+  return share === undefined ? () => true : (id) => isServed(id, share)
+}
+
+function shareOf({ runtime, runtimes }: WatchQuery): RuntimeShare | undefined {
+  const share = { number: Number(runtime), runtimes: Number(runtimes) }
+  const isShare = Number.isInteger(share.number) && share.runtimes >= 1 && share.runtimes <= maxRuntimes
+  return isShare ? share : undefined
 }
 
 function kindOfManifests({ ofTenant, query }: Pick<WatchRequest, 'ofTenant' | 'query'>): WatchKind {

@@ -1,4 +1,5 @@
-// The sender of watches: the change feed keeps one copy of the published entries current, and every watcher receives it.
+// The sender of watches: the change feed keeps one copy of the published entries current, and every watcher receives it, in
+// parts between which other work is done.
 import type { WatchKey, WatchLine } from '@tenantry/contract'
 import type { Change, ChangeListener } from '../platform/change-feed.ts'
 
@@ -17,6 +18,8 @@ interface WatchHubOptions<Entry, Kind extends string> {
   idOf: (entry: Entry) => string
   /** Returns the part of an entry that watchers of a kind receive; undefined for none. */
   partOf: (entry: Entry, kind: Kind) => object | undefined
+  /** Whether two entries have equal parts, so that nothing is sent. */
+  isSame: (entry: Entry, before: Entry) => boolean
   /** The member of the parts that identifies their entry. */
   key: WatchKey
   /** Whether a change may concern an entry, whose ID is then the change's subject. */
@@ -24,15 +27,25 @@ interface WatchHubOptions<Entry, Kind extends string> {
   onError: (error: Error) => void
 }
 
-/** Receives lines; returns false if it is too slow and must be disconnected. */
+/** Receives lines; returns false if it receives nothing more: it has left, or is too slow and is disconnected. */
 export type Watcher = (text: string) => boolean
+
+interface WatchOptions {
+  /** Whether the watch receives an entry; by default, all. */
+  isWatched?: (id: string) => boolean
+  /** Resolves when the watcher can take the next part of the whole set, or has left. */
+  drained?: () => Promise<unknown>
+}
+
+/** Length of the parts in which a whole set is sent. Making one part takes a few milliseconds, in which nothing else is done. */
+const partLength = 64 * 1024
 
 /** Stores the published entries in memory, and sends them, and then each change, to every watch. */
 export class WatchHub<Entry, Kind extends string> {
   readonly #options: WatchHubOptions<Entry, Kind>
   readonly #entries = new Map<string, Entry>()
-  /** Watchers by kind, with the ID of the entry to which each is limited; undefined for all entries. */
-  readonly #watchers = new Map<Kind, Map<Watcher, string | undefined>>()
+  /** Watchers by kind, with the entries that each receives. */
+  readonly #watchers = new Map<Kind, Map<Watcher, (id: string) => boolean>>()
   #stale = new Set<string>()
   #reload = true
   #wasComplete = false
@@ -52,23 +65,33 @@ export class WatchHub<Entry, Kind extends string> {
   }
 
   /**
-   * Sends the whole set and then the changes, until the returned function is called.
-   * @param only ID of the entry to which the watch is limited
+   * Sends the whole set and then the changes, until the returned function is called. It resolves after the whole set.
    * @throws Error if the set cannot be read
    */
-  async watch(kind: Kind, watcher: Watcher, only?: string): Promise<() => void> {
+  async watch(
+    kind: Kind,
+    watcher: Watcher,
+    { isWatched = () => true, drained = nextTurn }: WatchOptions = {},
+  ): Promise<() => void> {
     await this.#refresh()
     // An incomplete set that ends with `synced` would remove all other entries. A set that was complete once is still valid.
     if (!this.#wasComplete) throw new Error('The published entries are not available.')
+    const watchers = this.#of(kind)
+    const leave = () => void watchers.delete(watcher)
+    // Changes are sent from now on, also between parts of the set, which consist of the newest entries.
+    watchers.set(watcher, isWatched)
     let text = ''
     for (const [id, entry] of this.#entries) {
-      const part = this.#options.partOf(entry, kind)
-      if (part !== undefined && concerns(only, id)) text += line({ type: 'put', entry: part })
+      const part = isWatched(id) ? this.#options.partOf(entry, kind) : undefined
+      if (part !== undefined) text += line({ type: 'put', entry: part })
+      if (text.length < partLength) continue
+      if (!watcher(text)) leave()
+      text = ''
+      await drained()
+      if (!watchers.has(watcher)) return leave
     }
-    // No await separates the copy from the subscription, so that no change is missed between them.
-    this.#watchers.get(kind)?.set(watcher, only)
-    watcher(text + line({ type: 'synced' }))
-    return () => this.#watchers.get(kind)?.delete(watcher)
+    if (!watcher(text + line({ type: 'synced' }))) leave()
+    return leave
   }
 
   /** Sends a heartbeat to every watch. The caller repeats it every `watchPingSeconds`. */
@@ -119,11 +142,13 @@ export class WatchHub<Entry, Kind extends string> {
   }
 
   #put(entry: Entry): string {
-    const { idOf, partOf, kinds } = this.#options
+    const { idOf, partOf, kinds, isSame } = this.#options
     const id = idOf(entry)
     const before = this.#entries.get(id)
+    if (before !== undefined && isSame(entry, before)) return id
     this.#entries.set(id, entry)
     for (const kind of kinds) {
+      if (this.#of(kind).size === 0) continue
       const part = partOf(entry, kind)
       if (part !== undefined) this.#report(kind, id, line({ type: 'put', entry: part }))
       else if (before !== undefined && partOf(before, kind) !== undefined) this.#report(kind, id, this.#removal(id))
@@ -142,15 +167,19 @@ export class WatchHub<Entry, Kind extends string> {
 
   /** Sends a line to the watchers of an entry. @param id ID of the line's entry; undefined for all */
   #report(kind: Kind, id: string | undefined, text: string): void {
-    const watchers = this.#watchers.get(kind) ?? new Map<Watcher, string | undefined>()
-    for (const [watcher, only] of watchers) {
-      if (concerns(only, id) && !watcher(text)) watchers.delete(watcher)
+    const watchers = this.#of(kind)
+    for (const [watcher, isWatched] of watchers) {
+      if ((id === undefined || isWatched(id)) && !watcher(text)) watchers.delete(watcher)
     }
+  }
+
+  #of(kind: Kind): Map<Watcher, (id: string) => boolean> {
+    return this.#watchers.get(kind) ?? new Map<Watcher, (id: string) => boolean>()
   }
 }
 
-function concerns(only: string | undefined, id: string | undefined): boolean {
-  return only === undefined || id === undefined || only === id
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function line(value: Exclude<WatchLine<object>, { type: 'remove' }>): string {

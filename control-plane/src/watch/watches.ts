@@ -6,6 +6,8 @@ import { WatchHub, type EntrySource } from './watch-hub.ts'
 /** An entry of the watches of tenants: the parts that gateways and runtimes receive about one tenant. */
 export interface Published {
   tenantId: string
+  /** A text that differs whenever the route or the manifest does; undefined if that is not known. */
+  version?: string
   /** ID of the tenant's region. */
   region: string
   route: Route
@@ -15,7 +17,7 @@ export interface Published {
    * Number of the siblings of a runtime that receives the manifest, in a region on several hosts. While a tenant moves between a single
    * database and a cluster, the runtimes of both run there, with different files. Absent: all own runtimes receive it.
    */
-  siblings?: number
+  siblings?: number | undefined
 }
 
 /** Reads the published entries of tenants. */
@@ -68,6 +70,7 @@ export function createWatches(
       kinds: ['route', 'manifest', ...regions.map((id) => `manifest of ${id}` as const), ...ownKinds],
       idOf: ({ tenantId }) => tenantId,
       partOf,
+      isSame: (entry, before) => entry.version !== undefined && entry.version === before.version,
       key: 'tenant_id',
       isRelevant: ({ kind }) => kind === 'wanted' || kind === 'published',
       onError,
@@ -77,6 +80,7 @@ export function createWatches(
       kinds: ['address'],
       idOf: ({ address }) => address,
       partOf: (entry) => entry,
+      isSame: () => false,
       key: 'address',
       isRelevant: ({ kind }) => kind === 'blocked',
       onError,

@@ -43,11 +43,11 @@ export class TenantRegistry {
   readonly #logins = new Map<string, HomeLogins>()
 
   constructor(options: TenantRegistryOptions) {
-    const { controlUrl, internalToken, region, siblings, data, share, fetch, onChange, onError } = options
+    const { internalToken, data, share, fetch, onChange, onError } = options
     this.#connections = options.connections
     this.#replicas = options.replicas
     this.#table = new WatchedTable({
-      url: watchUrl(controlUrl, region, siblings),
+      url: watchUrl(options),
       internalToken,
       schema: TenantManifest,
       key: 'tenant_id',
@@ -142,9 +142,16 @@ function loginsOf({ tenant_id: tenantId, home }: TenantManifest): HomeLogins {
   }
 }
 
-/** Returns the URL of the watch. A runtime of a tenant's own receives its tenant only if the tenant has that number of them. */
-function watchUrl(controlUrl: string, region: string | undefined, siblings: number | undefined): string {
+/**
+ * Returns the URL of the watch. A runtime of a tenant's own receives its tenant only if the tenant has that number of them. A
+ * shared runtime receives the tenants of its share.
+ */
+function watchUrl({ controlUrl, region, siblings, share }: TenantRegistryOptions): string {
   const url = new URL(internalPaths.watchManifests, controlUrl)
+  if (share.runtimes > 1) {
+    url.searchParams.set('runtime', String(share.number))
+    url.searchParams.set('runtimes', String(share.runtimes))
+  }
   if (siblings !== undefined) url.searchParams.set('siblings', String(siblings))
   if (region !== undefined) url.searchParams.set('region', region)
   return url.href
