@@ -1,48 +1,54 @@
-// The check of all homes leaves the servers to the tenants: the longer a round takes, the longer is the pause after it.
+// The check of all homes leaves the servers to the tenants: the longer a check takes, the longer is the pause after it.
 import t from 'tap'
 import { watchHomes } from '#control-plane/health/index.ts'
-import type { Snapshot } from '#control-plane/reconcile/index.ts'
 import { stoppedClock } from '#test/support/control-plane/clock.ts'
 
-/** Returns the seconds from the end of a first round to the begin of the second one. */
-async function pauseAfter(roundSeconds: number): Promise<number> {
+/**
+ * Checks homes, each of which takes some seconds.
+ * @returns the times of the first checks, in seconds since the first
+ */
+async function checkTimes({ homes, seconds, checks }: { homes: number; seconds: number; checks: number }) {
   const clock = stoppedClock()
   const lost = new AbortController()
-  let rounds = 0
+  const times: number[] = []
+  const tenant = (n: number) => ({ id: `t_${n}`, regionId: 'local', isolation: 'schema-per-tenant' as const })
   const ended = watchHomes({
     store: {
-      readyTenants: () => Promise.resolve([`t_${++rounds}`]),
-      snapshot: (id) => Promise.resolve({ id, regionId: 'local' } as Snapshot),
+      readyTenants: () => Promise.resolve(Array.from({ length: homes }, (_, n) => tenant(n))),
+      snapshot: () => Promise.reject(new Error('nothing is read of a healthy home')),
       recordObserved: () => Promise.reject(new Error('nothing is recorded of a healthy home')),
     },
     regions: new Map([['local', { runtimeUrls: () => ['http://runtime'] }]]),
     probe: {
-      tenantHealth() {
-        clock.pass(roundSeconds)
-        return Promise.resolve(undefined)
+      async tenantHealth(_url, _id, signal) {
+        times.push(clock.now().getTime() / 1000)
+        await clock.sleep(seconds * 1000, signal)
+        return undefined
       },
     },
     clock,
     log: { warn: () => undefined },
   })({ epoch: 1n, lost: lost.signal })
   const turn = () => new Promise((resolve) => setImmediate(resolve))
-  const begun = clock.now().getTime()
   await turn()
-  for (let seconds = 0; rounds < 2; seconds++) {
-    if (seconds > 10_000) throw new Error('no second round')
+  for (let passed = 0; times.length < checks; passed++) {
+    if (passed > 20_000) throw new Error(`only ${times.length} checks`)
     clock.pass(1)
     await turn()
   }
   lost.abort()
   await ended
-  return (clock.now().getTime() - begun) / 1000 - 2 * roundSeconds
+  return times.slice(0, checks).map((time) => time - (times[0] ?? 0))
 }
 
-t.test('A round that takes little time is repeated each minute', async (t) => {
-  t.equal(await pauseAfter(1), 60)
+t.test('Two homes are checked at a time, and the pause after a check is nine times as long', async (t) => {
+  t.same(await checkTimes({ homes: 6, seconds: 2, checks: 6 }), [0, 0, 20, 20, 40, 40])
 })
 
-t.test('The pause after a long round is nine times as long, at most an hour', async (t) => {
-  t.equal(await pauseAfter(20), 180)
-  t.equal(await pauseAfter(1_000), 3_600)
+t.test('All pauses of a round together take an hour at most', async (t) => {
+  t.same(await checkTimes({ homes: 100, seconds: 10, checks: 5 }), [0, 0, 82, 82, 164])
+})
+
+t.test('The next round begins a minute after the last pause', async (t) => {
+  t.same(await checkTimes({ homes: 1, seconds: 1, checks: 2 }), [0, 70])
 })

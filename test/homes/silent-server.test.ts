@@ -11,7 +11,7 @@ t.test('Work on a server that never responds ends with an error', async (t) => {
   const { port } = server.address() as AddressInfo
   const homes = new HomeDatabases(`postgresql://postgres:secret@127.0.0.1:${port}/postgres`, [])
   const works: (() => Promise<unknown>)[] = [
-    () => homes.sqlLogins(),
+    () => homes.sqlLogins([]),
     () => homes.changedLogins(undefined),
     () => homes.in('homes').prepare(() => undefined),
   ]

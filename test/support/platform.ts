@@ -48,6 +48,8 @@ export interface Platform {
   /** Kills the first gateway with SIGKILL. `startGateway` starts another in its place and waits until it responds. */
   killGateway(): Promise<void>
   startGateway(): Promise<void>
+  /** Returns the first gateway. */
+  gateway(): Service
   /** Kills the runtime with SIGKILL, starts it again and waits until it responds. */
   restartRuntime(): Promise<void>
   /** Calls the operators' API with the first platform key. */
@@ -66,6 +68,8 @@ export interface PlatformSettings {
   gateways?: number
   /** More environment variables of the control plane. */
   control?: Record<string, string>
+  /** Path of the runtime's program in the project; by default, that of the real one. */
+  runtimeProgram?: string
   /** More environment variables of the runtime. */
   runtime?: Record<string, string>
   /** Clock of the control plane, the runtime and the homes; gateways use the machine's clock. */
@@ -180,7 +184,7 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
   const runtimeData = join(directory, 'runtime')
   const startRuntime = () =>
     start(
-      'tenant-runtime/src/main.ts',
+      settings.runtimeProgram ?? 'tenant-runtime/src/main.ts',
       runtime,
       {
         TENANTRY_PORT: String(runtime),
@@ -230,6 +234,11 @@ export async function startPlatform(settings: PlatformSettings = {}): Promise<Pl
     async killGateway() {
       running[0]?.process.kill('SIGKILL')
       await running[0]?.exited
+    },
+    gateway() {
+      const [first] = running
+      if (first === undefined) throw new Error('The platform has no gateway.')
+      return first
     },
     async startGateway() {
       running.splice(0, 1, ...(await Promise.all(gateways.slice(0, 1).map(startGateway))))

@@ -1,11 +1,11 @@
 // Reads from the runtimes whether their tenants' homes are whole. A damaged home is recorded with the tenant, and the
 // reconciler repairs it.
-import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import {
   firstResponse,
   describeHealth,
+  type ReadyTenant,
   type ReconcileStore,
   type Region,
   type RegionProbe,
@@ -22,13 +22,15 @@ interface HomeWatchDeps {
   log: Pick<Log, 'warn'>
 }
 
-const minIntervalMs = 60_000
+/** The pause between two rounds. */
+const intervalMs = 60_000
 /**
- * The pause after a round, as a multiple of its duration: a check opens a session and reads the catalogs, and thousands of them
- * must leave the servers to the tenants.
+ * The pause after a check, as a multiple of its duration: a check opens a session and reads the catalogs, and those of
+ * thousands of homes must leave the servers to the tenants.
  */
-const pausePerRound = 9
-const maxIntervalMs = 3_600_000
+const pausePerCheck = 9
+/** The maximum duration of a round's pauses. */
+const maxPausesMs = 3_600_000
 const maxAtOnce = 2
 const responseTimeoutMs = 5_000
 
@@ -56,16 +58,18 @@ function createHomeWatch(
   { store, regions, probe, clock, log }: HomeWatchDeps,
   epoch: bigint,
 ): (signal: AbortSignal) => Promise<number> {
-  const check = async (tenantId: string, signal: AbortSignal): Promise<void> => {
-    const snapshot = await store.snapshot(tenantId)
-    const region = regions.get(snapshot?.regionId ?? '')
-    if (snapshot === undefined || region === undefined) return
+  const check = async (tenant: ReadyTenant, signal: AbortSignal): Promise<void> => {
+    const { id: tenantId, regionId } = tenant
+    const region = regions.get(regionId)
+    if (region === undefined) return
     const bounded = AbortSignal.any([signal, clock.timeout(responseTimeoutMs)])
     // A runtime that does not respond reports nothing about the home.
-    const health = await firstResponse(region.runtimeUrls(snapshot), (url) =>
+    const health = await firstResponse(region.runtimeUrls(tenant), (url) =>
       probe.tenantHealth(url, tenantId, bounded),
     ).catch(() => undefined)
     if (health?.components.database.message?.startsWith('the home is damaged') !== true) return
+    const snapshot = await store.snapshot(tenantId)
+    if (snapshot === undefined) return
     const message = `the runtime ${describeHealth(health)}`
     log.warn({ tenant: tenantId, error: message }, 'A home is damaged and will be repaired.')
     const at = clock.now().toISOString()
@@ -80,11 +84,17 @@ function createHomeWatch(
   }
 
   return async (signal) => {
-    const begun = clock.now().getTime()
     const tenants = await store.readyTenants()
-    const queue = new PQueue({ concurrency: maxAtOnce })
-    await queue.addAll(tenants.map((id) => async () => (signal.aborted ? undefined : check(id, signal))))
-    const pause = pausePerRound * (clock.now().getTime() - begun)
-    return Math.min(Math.max(minIntervalMs, pause), maxIntervalMs)
+    const maxPauseMs = (maxPausesMs * maxAtOnce) / tenants.length
+    const remaining = tenants.values()
+    const checkRemaining = async () => {
+      for (const tenant of remaining) {
+        const begun = clock.now().getTime()
+        await check(tenant, signal)
+        await clock.sleep(Math.min(pausePerCheck * (clock.now().getTime() - begun), maxPauseMs), signal)
+      }
+    }
+    await Promise.all(Array.from({ length: maxAtOnce }, checkRemaining))
+    return intervalMs
   }
 }

@@ -240,9 +240,10 @@ export class HomeDatabases {
     return connected(this.#connection(database), closePublicFunctions)
   }
 
-  /** Returns the tenants of this server with an SQL login, and whether it is open. */
-  async sqlLogins(): Promise<{ tenantId: string; isOpen: boolean }[]> {
-    return (await this.#pool('postgres').query<{ tenantId: string; isOpen: boolean }>(sqlLoginsSql)).rows
+  /** Returns which of the tenants have an SQL login on this server, and those whose login is closed. */
+  async sqlLogins(tenantIds: readonly string[]): Promise<{ tenantId: string; isOpen: boolean }[]> {
+    const pool = this.#pool('postgres')
+    return (await pool.query<{ tenantId: string; isOpen: boolean }>(sqlLoginsSql, [[...tenantIds]])).rows
   }
 
   /** Opens or closes a tenant's SQL login. To close it also ends its sessions. */

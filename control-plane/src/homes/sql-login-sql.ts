@@ -2,10 +2,11 @@
 import { homeRoles } from './home-roles.ts'
 import { identifier, literal } from '../platform/identifiers.ts'
 
-/** SQL of all tenants' SQL logins, and whether each is open. */
+/** SQL of the SQL logins of the tenants `$1`, and of those that are closed, and whether each is open. */
 export const sqlLoginsSql = `
   select left(rolname, -length('_admin')) as "tenantId", rolcanlogin as "isOpen" from pg_roles
-  where rolname ~ '^t_[0-9a-f]{20}_admin$'`
+  where rolname ~ '^t_[0-9a-f]{20}_admin$'
+    and (not rolcanlogin or rolname = any (select id || '_admin' from unnest($1::text[]) as id))`
 
 /** SQL that ends the sessions of closed SQL logins. A client may have logged in while its login was being closed. */
 export const endClosedSessionsSql = `

@@ -144,21 +144,22 @@ async function inherit(transaction: Transaction, { source, boot, reports }: Leas
  * Requests since the hour of the last report are also in the usage counters.
  */
 async function endEarlier(transaction: Transaction, { source, boot, unfinished }: LeaseCall): Promise<void> {
-  const ended = await transaction.$executeRaw`
-    with gone as (
-      update lease_holders set ended = true
-      where source = ${source} and boot <> all(${[boot, ...unfinished]}::uuid[]) and not ended returning boot),
-    counted as (
+  const gone = await transaction.$queryRaw<{ boot: string }[]>`
+    update lease_holders set ended = true
+    where source = ${source} and boot <> all(${[boot, ...unfinished]}::uuid[]) and not ended returning boot::text`
+  if (gone.length === 0) return
+  const boots = gone.map(({ boot: ended }) => ended)
+  await transaction.$executeRaw`
+    with counted as (
       select l.tenant_id, l.month, l.boot, least(l.granted, greatest(l.used, l.used_before + coalesce(sum(c.value), 0)))::bigint as used
-      from request_leases l join gone using (boot)
+      from request_leases l
       left join usage_counters c on c.tenant_id = l.tenant_id and c.source = l.source and c.boot = l.boot and c.meter = 'requests'
         and c.hour >= greatest(l.hour, l.month::timestamp at time zone 'UTC')
         and c.hour < (l.month + interval '1 month') at time zone 'UTC'
-      where l.source = ${source}
+      where l.source = ${source} and l.boot = any(${boots}::uuid[])
       group by l.tenant_id, l.month, l.source, l.boot)
     update request_leases l set used = counted.used, granted = counted.used
     from counted where l.tenant_id = counted.tenant_id and l.month = counted.month and l.source = ${source} and l.boot = counted.boot`
-  if (ended === 0) return
   // Each boot is granted something of every tenant, and most of it is never used.
   await transaction.$executeRaw`
     delete from request_leases l using lease_holders h

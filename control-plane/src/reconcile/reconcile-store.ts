@@ -85,6 +85,9 @@ export const unobservedHome = ''
  * The reconciler's part of the control database. Calls with an `epoch` throw LeadershipLost once another control plane
  * leads.
  */
+/** A tenant that is ready. */
+export type ReadyTenant = Pick<Snapshot, 'id' | 'regionId' | 'isolation'>
+
 export interface ReconcileStore {
   /** The hosts of tenants' services, in regions with several hosts. */
   placements: PlacementStore
@@ -163,8 +166,8 @@ export interface ReconcileStore {
   recordPasswordSet(tenantId: string, generation: number, epoch: bigint): Promise<void>
   /** Records that the services' logins have the passwords of this generation, removes the older ones and publishes the tenant. */
   recordServicePasswordsSet(tenantId: string, generation: number, epoch: bigint): Promise<void>
-  /** Returns the IDs of active tenants that are ready and settled, without a recorded reason. */
-  readyTenants(): Promise<string[]>
+  /** Returns the active tenants that are ready and settled, without a recorded reason. */
+  readyTenants(): Promise<ReadyTenant[]>
   /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
   recordLoss(tenantId: string, condition: Condition, epoch: bigint): Promise<void>
   /**

@@ -1,9 +1,10 @@
 // The reconciler's store on the control database.
+import { Prisma } from '../../../prisma/client/client.ts'
 import { scratchId } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import { lastingConditions } from './conditions.ts'
 import { toOpenOperation } from './store-open-operation.ts'
-import { isHeldBy, unobservedHome, type ReconcileStore } from './reconcile-store.ts'
+import { isHeldBy, unobservedHome, type ReadyTenant, type ReconcileStore } from './reconcile-store.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import { createPlacementStore } from '../placement/index.ts'
 import { alongsideGenerations } from '../tenants/index.ts'
@@ -13,6 +14,10 @@ import type { Database } from '../platform/database.ts'
 
 /** Operations that use a scratch home: a verification, and a restore to a point in time. */
 const kindsWithScratch = ['verify', 'restore'] as const
+
+/** The condition of the index of tenants that may be unsettled. */
+const mayBeUnsettled = Prisma.sql`(observed_generation < generation or status in ('pending', 'failed') or reason is not null
+  or route_phase <> case desired when 'active' then 'ready' else desired end)`
 
 /** A tenant whose home exists, which was observed since the last recovery. */
 const observedHome = { AND: [{ homeVersion: { not: null } }, { homeVersion: { not: unobservedHome } }] }
@@ -110,7 +115,13 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
 
     async unsettled(homeVersion) {
       const rows = await database.$queryRaw<{ id: string }[]>`
-        select id from tenants
+        with candidates as (
+          select id from tenants where ${mayBeUnsettled}
+          union select id from tenants where desired = 'deleted'
+          union select id from tenants where home_version < ${homeVersion} or home_version > ${homeVersion} or home_version is null
+          union select tenant_id from placements join host_states using (host_id)
+          union select tenant_id from tenant_secrets where expires_at <= ${now()})
+        select id from tenants join candidates using (id)
         where observed_generation < generation
            or status in ('pending', 'failed')
            or (desired = 'deleted' and purge_after <= ${now()})
@@ -264,10 +275,9 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
         select count(*)::int as leads from leader`),
 
     async readyTenants() {
-      const rows = await database.$queryRaw<{ id: string }[]>`
-        select id from tenants where desired = 'active'
+      return database.$queryRaw<ReadyTenant[]>`
+        select id, region_id as "regionId", isolation from tenants where desired = 'active'
           and status = 'ready' and observed_generation = generation and reason is null order by created_at`
-      return rows.map(({ id }) => id)
     },
 
     recordLoss: (tenantId, condition, epoch) =>

@@ -8,8 +8,8 @@ import { repeat } from '../platform/repeat.ts'
 
 /** The SQL logins of tenants on one server. */
 export interface SqlLoginServer {
-  /** Returns the tenants with an SQL login, and whether it is open. */
-  sqlLogins(): Promise<{ tenantId: string; isOpen: boolean }[]>
+  /** Returns which of the tenants have an SQL login, and those whose login is closed. */
+  sqlLogins(tenantIds: readonly string[]): Promise<{ tenantId: string; isOpen: boolean }[]>
   /** Opens or closes a tenant's SQL login. To close it ends its sessions, too. */
   setSqlLogin(tenantId: string, isOpen: boolean): Promise<void>
   /** Ends the sessions of closed logins. */
@@ -42,7 +42,8 @@ export function createLoginCorrection({ servers, store, log, measure }: SqlLogin
   return async (region: string, epoch: bigint): Promise<void> => {
     const server = servers.get(region)
     if (server === undefined) return
-    const [closed, logins] = [await store.closedLogins(region), await server.sqlLogins()]
+    const closed = await store.closedLogins(region)
+    const logins = await server.sqlLogins([...closed])
     measure(region, closed.size)
     for (const { tenantId, isOpen } of logins.filter((login) => login.isOpen && closed.has(login.tenantId))) {
       await server.setSqlLogin(tenantId, !isOpen)

@@ -17,10 +17,10 @@ export function createDocumentStore(database: Database, now: () => Date): Docume
     async measured(regionId, tenantIds) {
       const rows = await database.$queryRaw<MeasuredRow[]>`
         select tenants.id, shared_databases.name as database, document_bytes as limit_bytes, coalesce(is_full, false) as is_full
-        from tenants join shared_databases on shared_databases.id = shared_database_id
+        from (select unnest(${[...tenantIds]}::text[]) as id union select tenant_id from sql_logins where is_full) as wanted
+          join tenants using (id) join shared_databases on shared_databases.id = shared_database_id
           join plans on plans.id = plan_id left join sql_logins on tenant_id = tenants.id
-        where tenants.region_id = ${regionId} and (tenants.id = any (${[...tenantIds]}) or is_full)
-          and (document_bytes is not null or is_full)`
+        where tenants.region_id = ${regionId} and (document_bytes is not null or is_full)`
       return rows.map(({ id, database: name, limit_bytes: limit, is_full: isFull }) => ({
         id,
         database: name,

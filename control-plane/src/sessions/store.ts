@@ -62,9 +62,10 @@ export function createSessionWatchStore(database: Database, now: () => Date): Se
 
     async closedLogins(regionId) {
       const rows = await database.$queryRaw<{ id: string }[]>`
-        select id from tenants left join sql_logins on tenant_id = id
-        where region_id = ${regionId} and isolation = 'schema-per-tenant'
-          and (desired in ('suspended', 'deleted') or closed_until > ${now()} or is_full)`
+        select id from tenants join (
+            select id from tenants where desired in ('suspended', 'deleted')
+            union select tenant_id from sql_logins where closed_until > ${now()} or is_full) as closed using (id)
+        where region_id = ${regionId} and isolation = 'schema-per-tenant'`
       return new Set(rows.map(({ id }) => id))
     },
 

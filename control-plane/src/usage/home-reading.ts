@@ -196,6 +196,11 @@ export function completeUntil(at: Date): Date {
   return startOfHour(new Date(at.getTime() - maxRunMilliseconds))
 }
 
+/** Returns the time before which a home was last read if a reading at `at` completes further hours. */
+export function isIncompleteBefore(at: Date): Date {
+  return new Date(completeUntil(at).getTime() + maxRunMilliseconds)
+}
+
 function laterOf(one: Date | undefined, other: Date): Date {
   return one !== undefined && one > other ? one : other
 }

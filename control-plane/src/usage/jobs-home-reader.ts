@@ -7,7 +7,7 @@ import { firstResponse, type Region, type CountersProbe, type RegionProbe } from
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { completeUntil, forGood, heldReading, readingOf, type HomeReading, type HomeState } from './home-reading.ts'
+import { forGood, heldReading, isIncompleteBefore, readingOf, type HomeReading, type HomeState } from './home-reading.ts'
 import type { HomeReadingStore, HomeToRead } from './store-home-readings.ts'
 import type { UsageLedger } from './store-ledger.ts'
 
@@ -132,15 +132,16 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
    * @returns the milliseconds until the next poll
    */
   const poll = async (signal: AbortSignal): Promise<number> => {
-    const [homes, seen] = await Promise.all([store.homes(), lastSeen(signal)])
+    const seen = await lastSeen(signal)
     const now = clock.now()
-    const isDue = ({ tenantId, state, endedAt }: HomeToRead) => {
-      if (state === undefined || endedAt !== undefined || completeUntil(state.readAt) < completeUntil(now)) return true
-      return (
-        now.getTime() - state.readAt.getTime() >= activeMilliseconds &&
-        (seen.get(tenantId) ?? 0) > state.readAt.getTime()
-      )
-    }
+    const readBefore = isIncompleteBefore(now)
+    const activeBefore = new Date(now.getTime() - activeMilliseconds)
+    const homes = await store.dueHomes({ readBefore, active: { tenantIds: [...seen.keys()], readBefore: activeBefore } })
+    const isDue = ({ tenantId, state, endedAt }: HomeToRead) =>
+      state === undefined ||
+      endedAt !== undefined ||
+      state.readAt < readBefore ||
+      (seen.get(tenantId) ?? 0) > state.readAt.getTime()
     const queue = new PQueue({ concurrency: maxConcurrentReads })
     const errors: unknown[] = []
     for (const home of homes.filter(isDue))
@@ -154,7 +155,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
 
   /** Reads one home at once, whether or not it is due. Errors are logged. */
   const readNow = async (tenantId: string, signal: AbortSignal): Promise<void> => {
-    for (const home of await store.homes(tenantId)) await read(home, signal)
+    for (const home of await store.home(tenantId)) await read(home, signal)
   }
 
   return { poll, readNow }

@@ -1,6 +1,7 @@
 // Stores the last readings of tenants' homes in the control database.
 import type { DeletedPeriod, HomeState } from './home-reading.ts'
 import type { Isolation } from '../stacks/index.ts'
+import { Prisma } from '../../../prisma/client/client.ts'
 import type { Database } from '../platform/database.ts'
 
 /** A tenant with the state of its home at the last reading. */
@@ -33,18 +34,22 @@ interface Row {
   file_byte_seconds: bigint | null
 }
 
+/** Which homes may be due. */
+interface DueHomes {
+  /** Homes whose last reading is earlier are due. */
+  readBefore: Date
+  /** Homes of these tenants are returned, too, if their last reading is earlier than this time. */
+  active: { tenantIds: readonly string[]; readBefore: Date }
+}
+
 /** The last reading of each tenant's home. */
 export type HomeReadingStore = ReturnType<typeof createHomeReadingStore>
 
 /** Creates the store of the last reading of each tenant's home, on the control database. */
 export function createHomeReadingStore(database: Database) {
-  return {
-    /**
-     * Returns the assigned tenants that have, or had, a home. Deleted tenants are included while they have a state.
-     * @param tenantId limits the result to this tenant
-     */
-    async homes(tenantId?: string): Promise<HomeToRead[]> {
-      const rows = await database.$queryRaw<Row[]>`
+  /** Returns the assigned tenants that have, or had, a home. Deleted tenants are included while they have a state. */
+  const homes = async (which: Prisma.Sql): Promise<HomeToRead[]> => {
+    const rows = await database.$queryRaw<Row[]>`
         select tenant_id, t.region_id, t.isolation, t.desired = 'active' and t.status in ('ready', 'failed') as running,
           case when t.id is null then coalesce(
               (select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
@@ -56,7 +61,7 @@ export function createHomeReadingStore(database: Database) {
           where desired not in ('warm', 'restoring') and (home_version is not null or desired = 'deleted')
         ) t using (tenant_id)
         where (r.tenant_id is not null or t.desired <> 'deleted')
-          and (${tenantId ?? null}::text is null or tenant_id = ${tenantId ?? null}::text)
+          and (${which})
         order by r.read_at nulls first`
       return rows.map((row) => ({
         tenantId: row.tenant_id,
@@ -67,7 +72,17 @@ export function createHomeReadingStore(database: Database) {
         away: toAway(row),
         state: toState(row),
       }))
-    },
+  }
+
+  return {
+    /** Returns a tenant, or none. */
+    home: (tenantId: string) => homes(Prisma.sql`tenant_id = ${tenantId}`),
+
+    /** Returns the tenants whose homes may be due: among many, few are. */
+    dueHomes: ({ readBefore, active }: DueHomes) =>
+      homes(Prisma.sql`
+        r.read_at is null or t.id is null or t.desired = 'deleted' or r.read_at < ${readBefore}
+          or (r.read_at <= ${active.readBefore} and tenant_id = any(${[...active.tenantIds]}))`),
 
     /** Replaces the state of the home's last reading. */
     async save({ tenantId, ...state }: HomeState): Promise<void> {

@@ -5,6 +5,7 @@ import { readResponse, postToControl, type ControlPlane } from '../control-call.
 import { Lease, type StoreLease, type MonthClock, type Waiter } from './lease.ts'
 import type { PersistedFile, PersistedLease, PersistedSlots } from './persisted-lease.ts'
 import { enterQueue } from './enter-queue.ts'
+import { firstToReport } from './report-order.ts'
 import { SlotRenewer } from './slot-renewer.ts'
 import type { TakeOutcome } from './take-outcome.ts'
 
@@ -276,12 +277,10 @@ export class LeaseRenewer {
     return isPending ? 'soon' : 'when wanted'
   }
 
-  /** Returns the leases to report in the next call, those with waiting requests first. */
-  #due(): Lease[] {
+  /** Returns the leases to report in the next call. */
+  #due(): readonly Lease[] {
     const due = [...this.#leases.values()].filter((lease) => lease.isLow || lease.changed)
-    if (due.length <= reportsPerCall) return due
-    const isAwaited = (lease: Lease) => lease.waiters.size > 0
-    return [...due.filter(isAwaited), ...due.filter((lease) => !isAwaited(lease))].slice(0, reportsPerCall)
+    return firstToReport(due, reportsPerCall)
   }
 
   #apply(response: LeaseResponse, call: LeaseCall, sentAt: number): void {

@@ -5,6 +5,7 @@ import type { Waiter } from './lease.ts'
 import type { TakeOutcome } from './take-outcome.ts'
 import type { PersistedFile, PersistedSlots } from './persisted-lease.ts'
 import { enterQueue } from './enter-queue.ts'
+import { firstToReport } from './report-order.ts'
 import { Slots } from './slots.ts'
 
 interface SlotRenewerOptions {
@@ -123,9 +124,8 @@ export class SlotRenewer {
   /** Makes up to `max` reports. They release unneeded slots while the control plane responds. */
   reports(max: number): SlotReport[] {
     const now = this.#options.elapsed()
-    const slotsToReport = [...this.#active.values()]
-      .filter((slots) => slots.hasChanges(now, this.#hasResponse))
-      .slice(0, max)
+    const due = [...this.#active.values()].filter((slots) => slots.hasChanges(now, this.#hasResponse))
+    const slotsToReport = firstToReport(due, max)
     return slotsToReport.map((slots) => {
       const report = slots.report(now, this.#hasResponse)
       // Reported slots move to the end, so that those that always change do not keep others from being reported.
