@@ -28,12 +28,13 @@ export async function databaseWithRoom(
   transaction: Transaction,
   regionId: string,
 ): Promise<{ id: string; name: string }> {
-  const candidate = (await sharedDatabases(transaction, regionId)).find(({ room }) => room > 0)
+  const candidate = await firstWithRoom(transaction, regionId)
   if (candidate !== undefined && candidate.room >= minFreeSlotsWithoutLock) return candidate
   await lock(transaction, `homes:${regionId}`)
-  const databases = await sharedDatabases(transaction, regionId)
-  const withRoom = databases.find(({ room }) => room > 0)
-  return withRoom ?? openDatabase(transaction, regionId, databases.length + 1)
+  const withRoom = await firstWithRoom(transaction, regionId)
+  if (withRoom !== undefined) return withRoom
+  const count = await transaction.sharedDatabase.count({ where: { regionId } })
+  return openDatabase(transaction, regionId, count + 1)
 }
 
 /** Returns the name of a region's shared database. @param number its number in the order of their creation, from 1 */
@@ -46,19 +47,19 @@ function openDatabase(transaction: Transaction, regionId: string, number: number
   return transaction.sharedDatabase.create({ data })
 }
 
-async function sharedDatabases(
+/** Returns the region's oldest shared database with a free slot. It reads indexes only, because a region may have 100,000 homes. */
+async function firstWithRoom(
   transaction: Transaction,
   regionId: string,
-): Promise<{ id: string; name: string; room: number }[]> {
-  const rows = await transaction.sharedDatabase.findMany({
-    where: { regionId },
-    orderBy: { createdAt: 'asc' },
-    include: { _count: { select: { tenants: true } } },
-  })
-  return rows.map(({ id, name, capacity, maxBytes, bytes, _count: homes }) => {
-    const isTooLarge = maxBytes !== null && bytes !== null && bytes >= maxBytes
-    return { id, name, room: isTooLarge ? 0 : capacity - homes.tenants }
-  })
+): Promise<{ id: string; name: string; room: number } | undefined> {
+  const [first] = await transaction.$queryRaw<{ id: string; name: string; room: number }[]>`
+    select id, name, room from (
+      select d.id, d.name, d.created_at,
+        d.capacity - (select count(*) from tenants t where t.shared_database_id = d.id)::int as room
+      from shared_databases d
+      where d.region_id = ${regionId} and (d.max_bytes is null or d.bytes is null or d.bytes < d.max_bytes)) as databases
+    where room > 0 order by created_at, id limit 1`
+  return first
 }
 
 /**

@@ -37,8 +37,12 @@ interface WatchOptions {
   drained?: () => Promise<unknown>
 }
 
-/** Length of the parts in which a whole set is sent. Making one part takes a few milliseconds, in which nothing else is done. */
-const partLength = 64 * 1024
+/**
+ * The maximum length of the parts in which a whole set is sent, and the milliseconds in which one is made. Nothing else is
+ * done meanwhile, and watches of all kinds have equal shares of the time.
+ */
+const maxPartLength = 64 * 1024
+const maxPartMilliseconds = 2
 
 /** Stores the published entries in memory, and sends them, and then each change, to every watch. */
 export class WatchHub<Entry, Kind extends string> {
@@ -81,14 +85,16 @@ export class WatchHub<Entry, Kind extends string> {
     // Changes are sent from now on, also between parts of the set, which consist of the newest entries.
     watchers.set(watcher, isWatched)
     let text = ''
+    let begun = performance.now()
     for (const [id, entry] of this.#entries) {
       const part = isWatched(id) ? this.#options.partOf(entry, kind) : undefined
       if (part !== undefined) text += line({ type: 'put', entry: part })
-      if (text.length < partLength) continue
+      if (text.length < maxPartLength && performance.now() - begun < maxPartMilliseconds) continue
       if (!watcher(text)) leave()
       text = ''
       await drained()
       if (!watchers.has(watcher)) return leave
+      begun = performance.now()
     }
     if (!watcher(text + line({ type: 'synced' }))) leave()
     return leave

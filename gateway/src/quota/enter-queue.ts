@@ -1,9 +1,10 @@
 // The queue of requests or connections that wait for a lease or a slot, with a time limit.
 import type { Waiter } from './lease.ts'
+import type { WaiterQueue } from './waiter-queue.ts'
 
 interface QueueOptions {
   /** The waiters in the queue. */
-  waiters: Set<Waiter>
+  waiters: WaiterQueue
   /** Milliseconds. */
   maxWait: number
   /** Whether the quota is known to be used up when the time limit is reached. */

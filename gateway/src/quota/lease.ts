@@ -2,6 +2,7 @@
 // more. No I/O.
 import { hourMilliseconds, hourOf, type LeaseGrant, type LeaseReport } from '@tenantry/contract'
 import type { PersistedLease } from './persisted-lease.ts'
+import { WaiterQueue } from './waiter-queue.ts'
 
 /** A request that waits. One of the three functions is called, once, unless the request leaves before. */
 export interface Waiter {
@@ -49,7 +50,7 @@ export class Lease {
   /** An object that identifies the month, and is replaced in each. */
   term: object = {}
   readonly #store: StoreLease
-  readonly waiters = new Set<Waiter>()
+  readonly waiters = new WaiterQueue()
   /** Whether the counts changed since they were last reported. */
   changed = false
   state: LeaseGrant['state'] | 'unknown' = 'unknown'

@@ -41,7 +41,8 @@ interface PersistedFileOptions<Persisted> {
 }
 
 const Header = Type.Object({ machine_boot: Type.String() })
-const maxLines = 20_000
+/** Number of lines below which a file is never rewritten. Above, it is when most of its lines are outdated. */
+const minLines = 20_000
 
 type FileOptions = Pick<PersistedFileOptions<never>, 'path' | 'machineBoot' | 'onError'>
 
@@ -90,7 +91,7 @@ export class PersistedFile<Persisted extends { tenant_id: string }> {
   write(entry: Persisted): void {
     if (this.#options.isEmpty(entry)) this.#entries.delete(entry.tenant_id)
     else this.#entries.set(entry.tenant_id, entry)
-    if (++this.#lines > maxLines) this.#rewrite()
+    if (++this.#lines > Math.max(minLines, 2 * this.#entries.size)) this.#rewrite()
     else this.#try(() => appendFileSync(this.#options.path, `${JSON.stringify(entry)}\n`))
   }
 

@@ -111,7 +111,8 @@ export class TenantGate {
     this.#slots = options.leases.slots.of(tenantId)
   }
 
-  change({ requests_per_month: requests, connections, rate, spending_reached_until: spentUntil }: RouteLimits): void {
+  change(limits: RouteLimits): void {
+    const { requests_per_month: requests, connections, rate, spending_reached_until: spentUntil } = limits
     this.#spentUntil = spentUntil === undefined ? 0 : Date.parse(spentUntil)
     const same =
       rate !== null && this.#rate?.limit.per_second === rate.per_second && this.#rate.limit.burst === rate.burst
@@ -121,7 +122,7 @@ export class TenantGate {
       this.#lease = undefined
     } else this.#lease = this.#options.leases.lease(this.#tenantId, requests)
     this.#options.leases.slots.limit(this.#slots, connections)
-    this.#policy = policyOf(rate, requests)
+    this.#policy = policyOf(limits)
   }
 
   serve(isServed: boolean): void {
@@ -233,10 +234,18 @@ export class TenantGate {
   }
 }
 
+/** The policy header's values by the limits: an object of limits belongs to many tenants. */
+const policies = new WeakMap<RouteLimits, string>()
+
 /** Returns the policy header's value. A month has no fixed number of seconds, so its window is omitted. */
-function policyOf(rate: RouteLimits['rate'], requests: number | null): string {
+function policyOf(limits: RouteLimits): string {
+  const known = policies.get(limits)
+  if (known !== undefined) return known
+  const { rate, requests_per_month: requests } = limits
   const parts: string[] = []
   if (rate !== null) parts.push(`"rate";q=${rate.burst};w=${Math.max(1, Math.ceil(rate.burst / rate.per_second))}`)
   if (requests !== null) parts.push(`"month";q=${requests}`)
-  return parts.join(', ')
+  const policy = parts.join(', ')
+  policies.set(limits, policy)
+  return policy
 }

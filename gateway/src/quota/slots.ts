@@ -2,6 +2,7 @@
 // I/O.
 import type { SlotGrant, SlotReport } from '@tenantry/contract'
 import type { Waiter } from './lease.ts'
+import { WaiterQueue } from './waiter-queue.ts'
 
 const exhaustedMilliseconds = 1_000
 /** Spare slots are held for short connections, according to the maximum number of open ones within two of these windows. */
@@ -10,7 +11,7 @@ const maxSpare = 50
 
 export class Slots {
   readonly tenantId: string
-  readonly waiters = new Set<Waiter>()
+  readonly waiters = new WaiterQueue()
   /** The plan's limit; Infinity without one. */
   limit = Infinity
   state: SlotGrant['state'] | 'unknown' = 'unknown'

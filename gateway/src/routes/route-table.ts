@@ -1,5 +1,6 @@
 // The routes of all tenants by ID and by name: the control plane's watch, an index, and a copy on disk.
 import { Route, WatchedTable, type InternalToken } from '@tenantry/contract'
+import { SharedParts } from './shared-parts.ts'
 
 interface RouteTableOptions {
   /** The absolute URL of the watch of routes. */
@@ -24,6 +25,7 @@ export class RouteTable {
   readonly #listed = new Map<string, Route>()
   /** Names that two tenants claimed at the same time: when one releases the name, the other must be indexed again. */
   readonly #contested = new Set<string>()
+  readonly #parts = new SharedParts()
   readonly #onRuntimes: RouteTableOptions['onRuntimes']
   readonly #onUnserved: RouteTableOptions['onUnserved']
   readonly #onChanged: RouteTableOptions['onChanged']
@@ -73,6 +75,7 @@ export class RouteTable {
   }
 
   #changed(tenantId: string, route: Route | undefined): void {
+    if (route !== undefined) this.#parts.share(route)
     const before = this.#listed.get(tenantId)
     const after = route?.phase === 'deleted' ? undefined : route
     if (after === undefined) this.#listed.delete(tenantId)
