@@ -91,16 +91,18 @@ async function grant(
 ): Promise<SlotGrant[]> {
   if (reports.length === 0) return []
   const quotas = await transaction.$queryRaw<QuotaState[]>`
-    select t.id as tenant_id, p.realtime_connections as limit,
-      coalesce(sum(s.slots) filter (where s.source = ${source}), 0)::integer as own,
-      coalesce(sum(s.slots) filter (where s.source <> ${source}), 0)::integer as others,
-      coalesce(sum(s.open), 0)::integer as open,
-      coalesce(sum(s.slots - s.open) filter (where s.source <> ${source} and exists (
-        select from lease_holders h
-        where h.source = s.source and h.latest and not h.ended and h.seen_at > ${seenSince})), 0)::integer as reclaimable
-    from tenants t join plans p on p.id = t.plan_id left join connection_slots s on s.tenant_id = t.id
-    where t.id = any(${reports.map(({ tenant_id: id }) => id)}) and p.realtime_connections is not null
-    group by t.id, p.realtime_connections`
+    select t.id as tenant_id, p.realtime_connections as limit, shared.*
+    from unnest(${reports.map(({ tenant_id: id }) => id)}::text[]) as wanted(id)
+    join tenants t on t.id = wanted.id join plans p on p.id = t.plan_id
+    cross join lateral (
+      select coalesce(sum(s.slots) filter (where s.source = ${source}), 0)::integer as own,
+        coalesce(sum(s.slots) filter (where s.source <> ${source}), 0)::integer as others,
+        coalesce(sum(s.open), 0)::integer as open,
+        coalesce(sum(s.slots - s.open) filter (where s.source <> ${source} and exists (
+          select from lease_holders h
+          where h.source = s.source and h.latest and not h.ended and h.seen_at > ${seenSince})), 0)::integer as reclaimable
+      from connection_slots s where s.tenant_id = t.id) as shared
+    where p.realtime_connections is not null`
   const byId = new Map(quotas.map((quota) => [quota.tenant_id, quota]))
   const decided = reports.flatMap((report) => {
     const quota = byId.get(report.tenant_id)

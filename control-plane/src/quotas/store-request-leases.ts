@@ -228,17 +228,18 @@ async function grant(
   if (leaseReports.length === 0) return []
   const month = monthText(start)
   const quotas = await transaction.$queryRaw<QuotaState[]>`
-    select t.id as tenant_id, p.requests_per_month as limit,
-      coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own,
-      coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
-      coalesce(sum(l.used), 0)::bigint as used,
-      coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${lastSeen(at)}), 0)::bigint as reclaimable
-    from tenants t join plans p on p.id = t.plan_id
-    left join request_leases l on l.tenant_id = t.id and l.month = (${month} || '-01')::date
-    left join lease_holders h on h.source = l.source and h.boot = l.boot
-    cross join lateral (select l.source = ${source} and l.boot = ${boot}::uuid as is_own) o
-    where t.id = any(${leaseReports.map(({ tenant_id: id }) => id)}) and p.requests_per_month is not null
-    group by t.id, p.requests_per_month`
+    select t.id as tenant_id, p.requests_per_month as limit, held.*
+    from unnest(${leaseReports.map(({ tenant_id: id }) => id)}::text[]) as wanted(id)
+    join tenants t on t.id = wanted.id join plans p on p.id = t.plan_id
+    cross join lateral (
+      select coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own,
+        coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
+        coalesce(sum(l.used), 0)::bigint as used,
+        coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${lastSeen(at)}), 0)::bigint as reclaimable
+      from request_leases l left join lease_holders h on h.source = l.source and h.boot = l.boot
+      cross join lateral (select l.source = ${source} and l.boot = ${boot}::uuid as is_own) o
+      where l.tenant_id = t.id and l.month = (${month} || '-01')::date) as held
+    where p.requests_per_month is not null`
   const byId = new Map(quotas.map((quota) => [quota.tenant_id, quota]))
   const decided = leaseReports.flatMap(({ tenant_id: id, ask: requested, waiting }) => {
     const quota = byId.get(id)

@@ -10,14 +10,14 @@ export interface Published {
   version?: string
   /** ID of the tenant's region. */
   region: string
-  route: Route
+  readonly route: Route
   /** Manifest of the home; undefined until the home exists. */
-  manifest: TenantManifest | undefined
+  readonly manifest: TenantManifest | undefined
   /**
    * Number of the siblings of a runtime that receives the manifest, in a region on several hosts. While a tenant moves between a single
    * database and a cluster, the runtimes of both run there, with different files. Absent: all own runtimes receive it.
    */
-  siblings?: number | undefined
+  readonly siblings?: number | undefined
 }
 
 /** Reads the published entries of tenants. */
@@ -45,16 +45,20 @@ export function ownKindOf(siblings: number | undefined): OwnKind {
   return siblings > 0 ? 'own manifest of several runtimes' : 'own manifest of one runtime'
 }
 
-/** Returns the part of an entry. A runtime receives only tenants that it serves. */
-function partOf({ route, manifest, region, siblings }: Published, kind: WatchKind): object | undefined {
-  if (kind === 'route') return route
+/**
+ * Returns the part of an entry. A runtime receives only tenants that it serves. A member of the entry is read only if it is
+ * needed: it may be made at that moment.
+ */
+function partOf(entry: Published, kind: WatchKind): object | undefined {
+  if (kind === 'route') return entry.route
   const own = ownKinds.find((one) => one === kind)
-  if (route.dedicated !== (own !== undefined)) return undefined
-  const isReceived =
-    own === undefined
-      ? kind === 'manifest' || kind === `manifest of ${region}`
-      : siblings === undefined || own === 'own manifest' || own === ownKindOf(siblings)
-  return isReceived ? manifest : undefined
+  if (own === undefined && kind !== 'manifest' && kind !== `manifest of ${entry.region}`) return undefined
+  if (entry.route.dedicated !== (own !== undefined)) return undefined
+  return own === undefined || isOfOwn(own, entry.siblings) ? entry.manifest : undefined
+}
+
+function isOfOwn(kind: OwnKind, siblings: number | undefined): boolean {
+  return siblings === undefined || kind === 'own manifest' || kind === ownKindOf(siblings)
 }
 
 /** Creates the senders of all watches. @param regions IDs of all regions */
