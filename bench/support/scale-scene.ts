@@ -85,7 +85,10 @@ export async function addTenants(
 }
 
 /** Waits until the gateway and the runtime have the whole set of this start. @returns the milliseconds that each took */
-export async function untilSynced({ platform }: ScaleScene, since: number): Promise<{ gateway: number; runtime: number }> {
+export async function untilSynced(
+  { platform }: ScaleScene,
+  since: number,
+): Promise<{ gateway: number; runtime: number }> {
   const { gateway, runtime } = platform.internalUrls
   const [gatewayAfter, runtimeAfter] = await Promise.all([
     untilLive(gateway, 'routes_synced', since),

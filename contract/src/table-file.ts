@@ -5,38 +5,35 @@ import { dirname } from 'node:path'
 import { isMissingFile } from './missing-file.ts'
 import { replaceFile } from './replace-file.ts'
 
-interface Listeners {
-  onEntry: (entry: unknown) => void
-  onRemoval: (id: string) => void
+interface TableCopy {
+  /** The entries by their IDs. They may have any form. */
+  entries: Map<string, object>
+  lines: number
+  /** Number of lines that are not entries: the last one of a process that was killed, or damage. */
+  damaged: number
 }
 
 /** Number of lines below which the whole file is replaced with each change. */
 const minAppendedTo = 1_000
 
-/**
- * Reads a copy. A missing file has no lines.
- * @returns the number of its lines, and of those that are not JSON: the last one of a process that was killed, or damage
- */
-export async function readTableFile(
-  file: string,
-  { onEntry, onRemoval }: Listeners,
-): Promise<{ lines: number; damaged: number }> {
-  let lines = 0
-  let damaged = 0
+/** Reads a copy. A missing file has no lines. @param key the member of an entry that identifies it */
+export async function readTableFile(file: string, key: string): Promise<TableCopy> {
+  const copy: TableCopy = { entries: new Map(), lines: 0, damaged: 0 }
   const handle = await open(file).catch((cause: unknown) => {
     if (isMissingFile(cause)) return undefined
     throw cause
   })
-  if (handle === undefined) return { lines, damaged }
+  if (handle === undefined) return copy
   for await (const text of handle.readLines({ encoding: 'utf8' })) {
     if (text === '') continue
-    lines++
-    const line = parsed(text)
-    if (line === undefined) damaged++
-    else if (isRemoval(line)) onRemoval(line.removed)
-    else onEntry(line)
+    copy.lines++
+    const line = objectOf(text)
+    const id = line?.[key]
+    if (typeof line?.['removed'] === 'string') copy.entries.delete(line['removed'])
+    else if (line !== undefined && typeof id === 'string') copy.entries.set(id, line)
+    else copy.damaged++
   }
-  return { lines, damaged }
+  return copy
 }
 
 /** Writes the copy of a table. */
@@ -108,14 +105,12 @@ function lineOf(id: string, entry: unknown): string {
   return JSON.stringify(entry ?? { removed: id })
 }
 
-function parsed(text: string): unknown {
+/** Returns the object that is a line; undefined for another text. */
+function objectOf(text: string): Record<string, unknown> | undefined {
   try {
-    return JSON.parse(text)
+    const line: unknown = JSON.parse(text)
+    return typeof line === 'object' && line !== null ? (line as Record<string, unknown>) : undefined
   } catch {
     return undefined
   }
-}
-
-function isRemoval(line: unknown): line is { removed: string } {
-  return typeof line === 'object' && line !== null && 'removed' in line && typeof line.removed === 'string'
 }

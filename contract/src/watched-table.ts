@@ -79,10 +79,8 @@ export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_i
   }
 
   async #loadFile(file: string): Promise<void> {
-    const { lines, damaged } = await readTableFile(file, {
-      onEntry: (entry) => this.#put(entry),
-      onRemoval: (id) => this.#remove(id),
-    })
+    const { entries, lines, damaged } = await readTableFile(file, this.#options.key)
+    for (const entry of entries.values()) this.#put(entry)
     if (damaged > 0)
       this.#options.onError?.(new Error(`The snapshot ${file} has ${damaged} lines that cannot be read.`))
     if (file !== this.#options.file) return
@@ -171,8 +169,8 @@ export class WatchedTable<E extends Entry<Key>, Key extends WatchKey = 'tenant_i
     return undefined
   }
 
-  #put(value: unknown): string | undefined {
-    return this.#isEntry.Check(value) ? this.#putEntry(value as E) : undefined
+  #put(value: object): void {
+    if (this.#isEntry.Check(value)) this.#putEntry(value as E)
   }
 
   #putEntry(entry: E): string | undefined {

@@ -123,6 +123,14 @@ t.test('A watched table', async (t) => {
     t.notOk(again.synced)
   })
 
+  t.test('Entries that are sent again unchanged are no change', async (t) => {
+    const before = changes.length
+    source.set([route(1, 6), route(5)])
+    source.cut()
+    await until(() => table.get(id(5)) !== undefined)
+    t.same(changes.slice(before), [`${id(5)} 1`])
+  })
+
   t.test('A damaged copy on disk is ignored and reported', async (t) => {
     const torn = join(scratch, 'torn.ndjson')
     await writeFile(torn, `${JSON.stringify(route(1))}\n{"tenant_id":`)

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import {
   internalPaths,
   internalTokenHeader,
+  isServed,
   tenantToken,
   type BlockedAddress,
   type Route,
@@ -113,6 +114,19 @@ t.test('A runtime of a region receives the tenants of that region only', async (
   const of = async (region: string) => ofTenant(await follow(t, `${internalPaths.watchManifests}?region=${region}`), id)
   t.match(await of('local'), [{ type: 'put' }])
   await t.rejects(follow(t, `${internalPaths.watchManifests}?region=nowhere`), 'an unknown region has no watch')
+})
+
+t.test('One of several runtimes receives the tenants of its share', async (t) => {
+  const ids = [await api.create(), await api.create(), await api.create()].map(({ tenant_id: id }) => id)
+  const received = async (query: string) => {
+    const lines = await follow(t, `${internalPaths.watchManifests}?${query}`)
+    return ids.filter((id) => last(lines, id) !== undefined)
+  }
+  const shares = [0, 1].map((number) => ids.filter((id) => isServed(id, { number, runtimes: 2 })))
+  t.same(await received('region=local&runtime=0&runtimes=2'), shares[0])
+  t.same(await received('runtime=1&runtimes=2'), shares[1])
+  for (const all of ['', 'runtime=0', 'runtime=0&runtimes=0', 'runtime=x&runtimes=2', 'runtime=0&runtimes=1'])
+    t.same(await received(all), ids, `all with "${all}"`)
 })
 
 t.test('A purged tenant is removed from both watches, first from that of the runtimes', async (t) => {
@@ -351,4 +365,78 @@ t.test('A tenant that moves to another region leaves the watch of its former one
     t.same(former, isFirst ? [] : ['remove'])
     isFirst = false
   }
+})
+
+t.test(
+  'A large set is sent in parts, between which changes are sent, so that the last line of an entry is the newest',
+  async (t) => {
+    const source = new MemorySource()
+    const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
+    const count = 300
+    for (let nth = 0; nth < count; nth++) source.put(idOf(nth), 1, 'x'.repeat(1_000))
+    const lines: Line[] = []
+    let parts = 0
+    const changeBetween = async () => {
+      parts++
+      if (parts === 2) {
+        for (const nth of [0, count - 1]) source.put(idOf(nth), 2)
+        source.entries.delete(idOf(1))
+        source.entries.delete(idOf(count - 2))
+        source.put(idOf(count), 1)
+        for (const nth of [0, 1, count - 2, count - 1, count]) hub.onChange({ kind: 'published', subject: idOf(nth) })
+      }
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    const read = (text: string) => {
+      const texts = text.split('\n').filter((one) => one !== '')
+      return lines.push(...texts.map((one) => JSON.parse(one) as Line)) > 0
+    }
+    await hub.watch('route', read, { drained: changeBetween })
+    t.ok(parts >= 4, `${parts} parts`)
+    t.same(lines.at(-1), { type: 'synced' })
+    t.same(lines.filter(({ type }) => type === 'synced').length, 1)
+    const newest = new Map<string, number>()
+    for (const line of lines) {
+      if (line.type === 'put') newest.set(line.entry.tenant_id, line.entry.generation)
+      else if (line.type === 'remove') newest.delete(line.tenant_id)
+    }
+    t.same(newest, new Map([...source.entries].map(([id, { route }]) => [id, route.generation])))
+  },
+)
+
+t.test('A client that leaves while a large set is sent receives nothing more', async (t) => {
+  const source = new MemorySource()
+  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
+  for (let nth = 0; nth < 300; nth++) source.put(idOf(nth), 1, 'x'.repeat(1_000))
+  let received = 0
+  await hub.watch('route', () => ++received < 2)
+  hub.ping()
+  t.same(received, 2)
+})
+
+t.test('An entry that was read again without a change is not sent', async (t) => {
+  const source = new MemorySource()
+  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
+  const route = {
+    tenant_id: idOf(1),
+    name: 'one',
+    generation: 1,
+    phase: 'ready',
+    runtimes: [],
+    dedicated: false,
+  } as Route
+  const entry = { tenantId: idOf(1), region: 'local', manifest: undefined, route }
+  source.entries.set(idOf(1), { ...entry, version: 'a' })
+  const lines: string[] = []
+  await hub.watch('route', (text) => lines.push(text) > 0)
+  const puts = () => lines.join('').split('"put"').length - 1
+  hub.onChange('resync')
+  hub.onChange({ kind: 'wanted', subject: idOf(1) })
+  source.entries.set(idOf(2), { ...entry, tenantId: idOf(2), version: 'a' })
+  hub.onChange({ kind: 'wanted', subject: idOf(2) })
+  await until(() => puts() === 2, 'the second entry')
+  source.entries.set(idOf(1), { ...entry, version: 'b' })
+  hub.onChange({ kind: 'wanted', subject: idOf(1) })
+  await until(() => puts() === 3, 'the change')
+  t.same(puts(), 3)
 })

@@ -7,7 +7,14 @@ import { firstResponse, type Region, type CountersProbe, type RegionProbe } from
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { forGood, heldReading, isIncompleteBefore, readingOf, type HomeReading, type HomeState } from './home-reading.ts'
+import {
+  forGood,
+  heldReading,
+  isIncompleteBefore,
+  readingOf,
+  type HomeReading,
+  type HomeState,
+} from './home-reading.ts'
 import type { HomeReadingStore, HomeToRead } from './store-home-readings.ts'
 import type { UsageLedger } from './store-ledger.ts'
 
@@ -136,7 +143,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     const now = clock.now()
     const readBefore = isIncompleteBefore(now)
     const activeBefore = new Date(now.getTime() - activeMilliseconds)
-    const homes = await store.dueHomes({ readBefore, active: { tenantIds: [...seen.keys()], readBefore: activeBefore } })
+    const homes = await store.dueHomes({
+      readBefore,
+      active: { tenantIds: [...seen.keys()], readBefore: activeBefore },
+    })
     const isDue = ({ tenantId, state, endedAt }: HomeToRead) =>
       state === undefined ||
       endedAt !== undefined ||

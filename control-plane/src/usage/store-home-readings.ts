@@ -63,15 +63,15 @@ export function createHomeReadingStore(database: Database) {
         where (r.tenant_id is not null or t.desired <> 'deleted')
           and (${which})
         order by r.read_at nulls first`
-      return rows.map((row) => ({
-        tenantId: row.tenant_id,
-        regionId: row.region_id ?? '',
-        isolation: row.isolation ?? 'schema-per-tenant',
-        isRunning: row.running === true,
-        endedAt: row.ended_at ?? undefined,
-        away: toAway(row),
-        state: toState(row),
-      }))
+    return rows.map((row) => ({
+      tenantId: row.tenant_id,
+      regionId: row.region_id ?? '',
+      isolation: row.isolation ?? 'schema-per-tenant',
+      isRunning: row.running === true,
+      endedAt: row.ended_at ?? undefined,
+      away: toAway(row),
+      state: toState(row),
+    }))
   }
 
   return {

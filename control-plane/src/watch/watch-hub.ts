@@ -90,7 +90,7 @@ export class WatchHub<Entry, Kind extends string> {
       const part = isWatched(id) ? this.#options.partOf(entry, kind) : undefined
       if (part !== undefined) text += line({ type: 'put', entry: part })
       if (text.length < maxPartLength && performance.now() - begun < maxPartMilliseconds) continue
-      if (!watcher(text)) leave()
+      if (text !== '' && !watcher(text)) leave()
       text = ''
       await drained()
       if (!watchers.has(watcher)) return leave
