@@ -235,7 +235,8 @@ async function grant(
       select coalesce(sum(l.granted) filter (where is_own), 0)::bigint as own,
         coalesce(sum(l.granted) filter (where not is_own), 0)::bigint as others,
         coalesce(sum(l.used), 0)::bigint as used,
-        coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${lastSeen(at)}), 0)::bigint as reclaimable
+        coalesce(sum(l.granted - l.used) filter (where not is_own and not h.ended and h.seen_at > ${lastSeen(at)}), 0)::bigint
+          as reclaimable
       from request_leases l left join lease_holders h on h.source = l.source and h.boot = l.boot
       cross join lateral (select l.source = ${source} and l.boot = ${boot}::uuid as is_own) o
       where l.tenant_id = t.id and l.month = (${month} || '-01')::date) as held

@@ -81,13 +81,13 @@ export function isHeldBy(operation: { kind: string; step: string | null } | null
  */
 export const unobservedHome = ''
 
+/** A tenant that is ready. */
+export type ReadyTenant = Pick<Snapshot, 'id' | 'regionId' | 'isolation'>
+
 /**
  * The reconciler's part of the control database. Calls with an `epoch` throw LeadershipLost once another control plane
  * leads.
  */
-/** A tenant that is ready. */
-export type ReadyTenant = Pick<Snapshot, 'id' | 'regionId' | 'isolation'>
-
 export interface ReconcileStore {
   /** The hosts of tenants' services, in regions with several hosts. */
   placements: PlacementStore

@@ -34,7 +34,7 @@ interface Row {
   file_byte_seconds: bigint | null
 }
 
-/** Which homes may be due. */
+/** Selects the homes that may be due. */
 interface DueHomes {
   /** Homes whose last reading is earlier are due. */
   readBefore: Date

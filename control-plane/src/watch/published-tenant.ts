@@ -16,7 +16,7 @@ import {
 } from '../stacks/index.ts'
 import { type SecretKind, liveSecrets, toPublicKeys } from '../tenants/index.ts'
 import { type HomeLimits, toHeldRate, toRuntimeLimits } from '../quotas/index.ts'
-import { secretsOf, type PublishedRow, type PublishedText } from './published-row.ts'
+import { secretsOf, type PublishedRow, type PublishedText } from './store-published-rows.ts'
 import type { Published } from './watches.ts'
 
 /** Limits of all runtimes. */

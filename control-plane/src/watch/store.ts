@@ -3,7 +3,7 @@ import type { RegionConfig } from '../regions/index.ts'
 import type { Database } from '../platform/database.ts'
 import type { Seal } from '../platform/seal.ts'
 import { PublishedTenant, type RuntimeLimits } from './published-tenant.ts'
-import { readAll, readSome, type PublishedText } from './published-row.ts'
+import { readAll, readSome, type PublishedText } from './store-published-rows.ts'
 import type { PublishedSource } from './watches.ts'
 
 /** Creates the source of watches. */

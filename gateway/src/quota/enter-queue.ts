@@ -1,6 +1,5 @@
 // The queue of requests or connections that wait for a lease or a slot, with a time limit.
-import type { Waiter } from './lease.ts'
-import type { WaiterQueue } from './waiter-queue.ts'
+import type { Waiter, WaiterQueue } from './waiter-queue.ts'
 
 interface QueueOptions {
   /** The waiters in the queue. */

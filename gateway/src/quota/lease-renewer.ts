@@ -2,12 +2,13 @@
 // the use each second. Connection slots are renewed with the same calls.
 import { internalPaths, LeaseResponse, Outage, pause, type LeaseCall } from '@tenantry/contract'
 import { readResponse, postToControl, type ControlPlane } from '../control-call.ts'
-import { Lease, type StoreLease, type MonthClock, type Waiter } from './lease.ts'
+import { Lease, type StoreLease, type MonthClock } from './lease.ts'
 import type { PersistedFile, PersistedLease, PersistedSlots } from './persisted-lease.ts'
 import { enterQueue } from './enter-queue.ts'
 import { firstToReport } from './report-order.ts'
 import { SlotRenewer } from './slot-renewer.ts'
 import type { TakeOutcome } from './take-outcome.ts'
+import type { Waiter } from './waiter-queue.ts'
 
 interface LeaseRenewerOptions {
   control: ControlPlane

@@ -2,15 +2,7 @@
 // more. No I/O.
 import { hourMilliseconds, hourOf, type LeaseGrant, type LeaseReport } from '@tenantry/contract'
 import type { PersistedLease } from './persisted-lease.ts'
-import { WaiterQueue } from './waiter-queue.ts'
-
-/** A request that waits. One of the three functions is called, once, unless the request leaves before. */
-export interface Waiter {
-  go(): void
-  exhausted(): void
-  /** Called when the control plane did not respond in time. */
-  unknown(): void
-}
+import { WaiterQueue, type Waiter } from './waiter-queue.ts'
 
 /** The control plane's month along the gateway's monotonic clock, in milliseconds. */
 export interface MonthClock {

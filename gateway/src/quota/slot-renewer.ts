@@ -1,7 +1,7 @@
 // The connection slots of all tenants with a quota of long-lived connections: which connections may open or wait, and the
 // reports of slots in the calls for leases.
 import type { LeaseResponse, SlotGrant, SlotReport } from '@tenantry/contract'
-import type { Waiter } from './lease.ts'
+import type { Waiter } from './waiter-queue.ts'
 import type { TakeOutcome } from './take-outcome.ts'
 import type { PersistedFile, PersistedSlots } from './persisted-lease.ts'
 import { enterQueue } from './enter-queue.ts'

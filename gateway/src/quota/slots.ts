@@ -1,8 +1,7 @@
 // One tenant's share of its long-lived connections: how many this gateway may open, how many are open, and the waiters. No
 // I/O.
 import type { SlotGrant, SlotReport } from '@tenantry/contract'
-import type { Waiter } from './lease.ts'
-import { WaiterQueue } from './waiter-queue.ts'
+import { WaiterQueue, type Waiter } from './waiter-queue.ts'
 
 const exhaustedMilliseconds = 1_000
 /** Spare slots are held for short connections, according to the maximum number of open ones within two of these windows. */

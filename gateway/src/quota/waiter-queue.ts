@@ -1,5 +1,12 @@
 // The waiters of one tenant, in their order. Nearly all tenants have none, and then the queue needs no memory of its own.
-import type { Waiter } from './lease.ts'
+
+/** A request that waits. One of the three functions is called, once, unless the request leaves before. */
+export interface Waiter {
+  go(): void
+  exhausted(): void
+  /** Called when the control plane did not respond in time. */
+  unknown(): void
+}
 
 export class WaiterQueue implements Iterable<Waiter> {
   #waiters: Set<Waiter> | undefined
