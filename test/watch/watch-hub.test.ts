@@ -440,3 +440,29 @@ t.test('An entry that was read again without a change is not sent', async (t) =>
   await until(() => puts() === 3, 'the change')
   t.same(puts(), 3)
 })
+
+t.test('An entry that cannot be made is reported, and ends the watch before it is complete', async (t) => {
+  const source = new MemorySource()
+  const errors: string[] = []
+  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => errors.push(error.message))
+  source.put(idOf(1), 1)
+  source.entries.set(idOf(2), {
+    tenantId: idOf(2),
+    region: 'local',
+    manifest: undefined,
+    get route(): Route {
+      throw new Error('the secret was changed')
+    },
+  })
+  let received = ''
+  await t.rejects(
+    hub.watch('route', (text) => (received += text) !== ''),
+    /the secret was changed/,
+  )
+  t.same(errors, ['The published entries could not be sent.'])
+  t.notMatch(received, 'synced')
+  source.put(idOf(2), 1)
+  hub.onChange({ kind: 'wanted', subject: idOf(2) })
+  await hub.watch('route', (text) => (received += text) !== '')
+  t.match(received, 'synced')
+})

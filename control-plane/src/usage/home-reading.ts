@@ -197,7 +197,7 @@ export function completeUntil(at: Date): Date {
 }
 
 /** Returns the time before which a home was last read if a reading at `at` completes further hours. */
-export function isIncompleteBefore(at: Date): Date {
+export function incompleteBefore(at: Date): Date {
   return new Date(completeUntil(at).getTime() + maxRunMilliseconds)
 }
 

@@ -7,14 +7,7 @@ import { firstResponse, type Region, type CountersProbe, type RegionProbe } from
 import { repeat } from '../platform/repeat.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import {
-  forGood,
-  heldReading,
-  isIncompleteBefore,
-  readingOf,
-  type HomeReading,
-  type HomeState,
-} from './home-reading.ts'
+import { forGood, heldReading, incompleteBefore, readingOf, type HomeReading, type HomeState } from './home-reading.ts'
 import type { HomeReadingStore, HomeToRead } from './store-home-readings.ts'
 import type { UsageLedger } from './store-ledger.ts'
 
@@ -141,7 +134,7 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
   const poll = async (signal: AbortSignal): Promise<number> => {
     const seen = await lastSeen(signal)
     const now = clock.now()
-    const readBefore = isIncompleteBefore(now)
+    const readBefore = incompleteBefore(now)
     const activeBefore = new Date(now.getTime() - activeMilliseconds)
     const homes = await store.dueHomes({
       readBefore,

@@ -50,19 +50,19 @@ export function createHomeReadingStore(database: Database) {
   /** Returns the assigned tenants that have, or had, a home. Deleted tenants are included while they have a state. */
   const homes = async (which: Prisma.Sql): Promise<HomeToRead[]> => {
     const rows = await database.$queryRaw<Row[]>`
-        select tenant_id, t.region_id, t.isolation, t.desired = 'active' and t.status in ('ready', 'failed') as running,
-          case when t.id is null then coalesce(
-              (select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
-            when t.desired = 'deleted' then t.delete_requested_at end as ended_at,
-          t.last_deleted_at, t.undeleted_at,
-          r.books::text, r.read_at, r.document_bytes, r.file_bytes, r.document_byte_seconds, r.file_byte_seconds
-        from home_readings r full join (
-          select *, id as tenant_id from tenants
-          where desired not in ('warm', 'restoring') and (home_version is not null or desired = 'deleted')
-        ) t using (tenant_id)
-        where (r.tenant_id is not null or t.desired <> 'deleted')
-          and (${which})
-        order by r.read_at nulls first`
+      select tenant_id, t.region_id, t.isolation, t.desired = 'active' and t.status in ('ready', 'failed') as running,
+        case when t.id is null then coalesce(
+            (select max(created_at) from operations o where o.tenant_id = r.tenant_id and o.kind = 'delete'), r.read_at)
+          when t.desired = 'deleted' then t.delete_requested_at end as ended_at,
+        t.last_deleted_at, t.undeleted_at,
+        r.books::text, r.read_at, r.document_bytes, r.file_bytes, r.document_byte_seconds, r.file_byte_seconds
+      from home_readings r full join (
+        select *, id as tenant_id from tenants
+        where desired not in ('warm', 'restoring') and (home_version is not null or desired = 'deleted')
+      ) t using (tenant_id)
+      where (r.tenant_id is not null or t.desired <> 'deleted')
+        and (${which})
+      order by r.read_at nulls first`
     return rows.map((row) => ({
       tenantId: row.tenant_id,
       regionId: row.region_id ?? '',

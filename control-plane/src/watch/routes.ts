@@ -1,4 +1,6 @@
 // Routes for the installation's other parts: the watches of gateways and runtimes, and the gateways' counters and wake calls.
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import {
   isServed,
   maxRuntimes,
@@ -9,8 +11,6 @@ import {
 } from '@tenantry/contract'
 import { ControlError } from '../platform/errors.ts'
 import type { FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify'
-import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import type { WriteDeps } from '../http/idempotency.ts'
 import { foundTenant, type TenantStore } from '../tenants/index.ts'
 import type { UsageLedger } from '../usage/index.ts'

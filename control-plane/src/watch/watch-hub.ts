@@ -84,20 +84,32 @@ export class WatchHub<Entry, Kind extends string> {
     const leave = () => void watchers.delete(watcher)
     // Changes are sent from now on, also between parts of the set, which consist of the newest entries.
     watchers.set(watcher, isWatched)
+    try {
+      await this.#sendAll(kind, watcher, { isWatched, drained })
+    } catch (cause) {
+      leave()
+      this.#options.onError(new Error('The published entries could not be sent.', { cause }))
+      throw cause
+    }
+    return leave
+  }
+
+  /** Sends the whole set, unless the watcher leaves meanwhile. @throws Error if a part of an entry cannot be made */
+  async #sendAll(kind: Kind, watcher: Watcher, { isWatched, drained }: Required<WatchOptions>): Promise<void> {
+    const watchers = this.#of(kind)
     let text = ''
     let begun = performance.now()
     for (const [id, entry] of this.#entries) {
       const part = isWatched(id) ? this.#options.partOf(entry, kind) : undefined
       if (part !== undefined) text += line({ type: 'put', entry: part })
       if (text.length < maxPartLength && performance.now() - begun < maxPartMilliseconds) continue
-      if (text !== '' && !watcher(text)) leave()
+      if (text !== '' && !watcher(text)) watchers.delete(watcher)
       text = ''
       await drained()
-      if (!watchers.has(watcher)) return leave
+      if (!watchers.has(watcher)) return
       begun = performance.now()
     }
-    if (!watcher(text + line({ type: 'synced' }))) leave()
-    return leave
+    if (!watcher(text + line({ type: 'synced' }))) watchers.delete(watcher)
   }
 
   /** Sends a heartbeat to every watch. The caller repeats it every `watchPingSeconds`. */
