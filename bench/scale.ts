@@ -159,10 +159,10 @@ async function untilLeased({ control }: ScaleScene, since: number): Promise<numb
   }
 }
 
-/** Renames tenants, one after the other. @returns the milliseconds from each response until gateway and runtime have the change */
+/** Renames tenants that have homes, one after the other. @returns the milliseconds from each response until gateway and runtime have the change */
 async function measureChanges({ platform, control }: ScaleScene): Promise<number[]> {
   const { rows } = await control.query<{ id: string }>(
-    `select id from tenants where name like 'customer-%' order by md5(id) limit ${changes}`,
+    `select id from tenants where name not like 'customer-%' and status = 'ready' and desired = 'active'`,
   )
   const token = (await readFile(platform.internalTokenFile, 'utf8')).trim()
   const generationAt = async (url: string, path: string): Promise<number> => {
@@ -170,7 +170,8 @@ async function measureChanges({ platform, control }: ScaleScene): Promise<number
     return ((await response.json()) as { generation: number }).generation
   }
   const times: number[] = []
-  for (const [n, { id }] of rows.entries()) {
+  for (let n = 0; n < changes; n++) {
+    const { id } = rows[n % rows.length] ?? { id: '' }
     const { status, body } = await platform.call('PATCH', `/v1/tenants/${id}`, { name: `renamed-${n}` })
     if (status >= 300) throw new Error(`rename: ${status} ${JSON.stringify(body)}`)
     const begin = performance.now()
