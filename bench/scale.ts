@@ -159,7 +159,10 @@ async function untilLeased({ control }: ScaleScene, since: number): Promise<numb
   }
 }
 
-/** Renames tenants that have homes, one after the other. @returns the milliseconds from each response until gateway and runtime have the change */
+/**
+ * Renames tenants that have homes, one after the other.
+ * @returns the milliseconds from each response until gateway and runtime have the change
+ */
 async function measureChanges({ platform, control }: ScaleScene): Promise<number[]> {
   const { rows } = await control.query<{ id: string }>(
     `select id from tenants where name not like 'customer-%' and status = 'ready' and desired = 'active'`,

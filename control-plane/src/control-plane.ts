@@ -182,7 +182,7 @@ export async function openControlPlane(configured: Config, deps: ControlPlaneDep
   const probe = deps.probe?.(published) ?? createRegionProbe(config.internalToken, deps.fetch)
   const changes = new ChangeFeed({ url: config.controlDatabaseUrl, database, onError: warn })
   const blockedAddresses = createBlockedAddressStore(database, now)
-  const watches = createWatches(published, blockedAddresses, [...regions.keys()], warn)
+  const watches = createWatches(published, blockedAddresses, [...regions.keys()], now, warn)
   const ledger = createUsageLedger(database, now)
   const plans = createPlanStore(database)
   const billing = openBilling(database, config.billing, now)

@@ -23,7 +23,13 @@ async function received(kinds: readonly WatchKind[], entries: readonly Published
     some: () => Promise.resolve(present === undefined ? [] : [present]),
   }
   const none = { all: async function* () {}, some: () => Promise.resolve([]) }
-  const watches = createWatches(source, none, ['north'], (error) => t.error(error))
+  const watches = createWatches(
+    source,
+    none,
+    ['north'],
+    () => new Date(),
+    (error) => t.error(error),
+  )
   const lines = kinds.map((): string[] => [])
   for (const [at, kind] of kinds.entries())
     await watches.tenants.watch(kind, (text) => (lines[at] ?? []).push(text) > 0, {

@@ -9,7 +9,6 @@ import {
   internalTokenHeader,
   isServed,
   tenantToken,
-  type BlockedAddress,
   type Route,
   type TenantManifest,
   type WatchLine,
@@ -17,8 +16,7 @@ import {
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { internalRoutes } from '#control-plane/watch/routes.ts'
-import type { EntrySource } from '#control-plane/watch/watch-hub.ts'
-import { createWatches, type Published, type PublishedSource } from '#control-plane/watch/watches.ts'
+import { createWatches } from '#control-plane/watch/watches.ts'
 import { createRecordWrite } from '#control-plane/platform/recorded-write.ts'
 import { createSeal } from '#control-plane/platform/seal.ts'
 import { createTenantStore } from '#control-plane/tenants/store.ts'
@@ -26,6 +24,7 @@ import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { until } from '#test/support/until.ts'
 import { internalToken, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
+import { idOf, MemorySource, noAddresses } from './support/memory-source.ts'
 
 type Line = WatchLine<Route | TenantManifest>
 
@@ -191,47 +190,15 @@ t.test('Changes that happen while the change feed is cut are sent afterwards', a
   t.match((await api.tenant(changed)).tenant_id, changed)
 })
 
-/** A source in memory, with entries as large and as many as a test needs. */
-class MemorySource implements PublishedSource {
-  readonly entries = new Map<string, Published>()
-  broken = false
-
-  put(id: string, generation: number, reason = ''): void {
-    const route: Route = {
-      tenant_id: id,
-      name: 'large',
-      generation,
-      phase: 'ready',
-      runtimes: [],
-      dedicated: false,
-      reason,
-    }
-    this.entries.set(id, { tenantId: id, region: 'local', manifest: undefined, route })
-  }
-
-  async *all() {
-    await Promise.resolve()
-    if (this.broken) throw new Error('the database is away')
-    yield* this.entries.values()
-  }
-
-  async some(ids: ReadonlySet<string>) {
-    await Promise.resolve()
-    if (this.broken) throw new Error('the database is away')
-    return [...ids].flatMap((id) => this.entries.get(id) ?? [])
-  }
-}
-
-const noAddresses: EntrySource<BlockedAddress> = {
-  async *all() {},
-  some: () => Promise.resolve([]),
-}
-
-const idOf = (nth: number) => `t_${String(nth).padStart(20, '0')}`
-
 t.test('A client that does not take a line receives nothing more, and the others do', async (t) => {
   const source = new MemorySource()
-  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
+  const { tenants: hub } = createWatches(
+    source,
+    noAddresses,
+    ['local'],
+    () => new Date(),
+    (error) => t.fail(error.message),
+  )
   const slow: string[] = []
   const quick: string[] = []
   await hub.watch('route', (text) => {
@@ -253,7 +220,13 @@ t.test('A client that does not take a line receives nothing more, and the others
 t.test('While the database is away the known set is sent, and missed changes follow once it is back', async (t) => {
   const source = new MemorySource()
   const errors: string[] = []
-  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => errors.push(error.message))
+  const { tenants: hub } = createWatches(
+    source,
+    noAddresses,
+    ['local'],
+    () => new Date(),
+    (error) => errors.push(error.message),
+  )
   source.put(idOf(1), 1)
   source.put(idOf(2), 1)
   const lines: string[] = []
@@ -274,7 +247,13 @@ t.test('While the database is away the known set is sent, and missed changes fol
 
 t.test('A connection that leaves too much unread is cut off, and one that reads gets everything', async (t) => {
   const source = new MemorySource()
-  const watches = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
+  const watches = createWatches(
+    source,
+    noAddresses,
+    ['local'],
+    () => new Date(),
+    (error) => t.fail(error.message),
+  )
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
   await app.register(
@@ -329,7 +308,13 @@ t.test('A control plane that could not read the set yet sends no part of it', as
   const source = new MemorySource()
   source.put(idOf(1), 1)
   source.broken = true
-  const { tenants: hub } = createWatches(source, noAddresses, ['local'], () => undefined)
+  const { tenants: hub } = createWatches(
+    source,
+    noAddresses,
+    ['local'],
+    () => new Date(),
+    () => undefined,
+  )
   await t.rejects(
     hub.watch('route', () => true),
     /are not available/,
@@ -343,7 +328,13 @@ t.test('A control plane that could not read the set yet sends no part of it', as
 t.test('A tenant that moves to another region leaves the watch of its former one', async (t) => {
   const source = new MemorySource()
   const regions = ['local', 'other']
-  const { tenants: hub } = createWatches(source, noAddresses, regions, (error) => t.fail(error.message))
+  const { tenants: hub } = createWatches(
+    source,
+    noAddresses,
+    regions,
+    () => new Date(),
+    (error) => t.fail(error.message),
+  )
   const received = new Map(regions.map((region) => [region, '']))
   for (const region of regions)
     await hub.watch(`manifest of ${region}`, (text) => {
@@ -365,104 +356,4 @@ t.test('A tenant that moves to another region leaves the watch of its former one
     t.same(former, isFirst ? [] : ['remove'])
     isFirst = false
   }
-})
-
-t.test(
-  'A large set is sent in parts, between which changes are sent, so that the last line of an entry is the newest',
-  async (t) => {
-    const source = new MemorySource()
-    const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
-    const count = 300
-    for (let nth = 0; nth < count; nth++) source.put(idOf(nth), 1, 'x'.repeat(1_000))
-    const lines: Line[] = []
-    let parts = 0
-    const changeBetween = async () => {
-      parts++
-      if (parts === 2) {
-        for (const nth of [0, count - 1]) source.put(idOf(nth), 2)
-        source.entries.delete(idOf(1))
-        source.entries.delete(idOf(count - 2))
-        source.put(idOf(count), 1)
-        for (const nth of [0, 1, count - 2, count - 1, count]) hub.onChange({ kind: 'published', subject: idOf(nth) })
-      }
-      await new Promise((resolve) => setTimeout(resolve, 5))
-    }
-    const read = (text: string) => {
-      const texts = text.split('\n').filter((one) => one !== '')
-      return lines.push(...texts.map((one) => JSON.parse(one) as Line)) > 0
-    }
-    await hub.watch('route', read, { drained: changeBetween })
-    t.ok(parts >= 4, `${parts} parts`)
-    t.same(lines.at(-1), { type: 'synced' })
-    t.same(lines.filter(({ type }) => type === 'synced').length, 1)
-    const newest = new Map<string, number>()
-    for (const line of lines) {
-      if (line.type === 'put') newest.set(line.entry.tenant_id, line.entry.generation)
-      else if (line.type === 'remove') newest.delete(line.tenant_id)
-    }
-    t.same(newest, new Map([...source.entries].map(([id, { route }]) => [id, route.generation])))
-  },
-)
-
-t.test('A client that leaves while a large set is sent receives nothing more', async (t) => {
-  const source = new MemorySource()
-  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
-  for (let nth = 0; nth < 300; nth++) source.put(idOf(nth), 1, 'x'.repeat(1_000))
-  let received = 0
-  await hub.watch('route', () => ++received < 2)
-  hub.ping()
-  t.same(received, 2)
-})
-
-t.test('An entry that was read again without a change is not sent', async (t) => {
-  const source = new MemorySource()
-  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => t.fail(error.message))
-  const route = {
-    tenant_id: idOf(1),
-    name: 'one',
-    generation: 1,
-    phase: 'ready',
-    runtimes: [],
-    dedicated: false,
-  } as Route
-  const entry = { tenantId: idOf(1), region: 'local', manifest: undefined, route }
-  source.entries.set(idOf(1), { ...entry, version: 'a' })
-  const lines: string[] = []
-  await hub.watch('route', (text) => lines.push(text) > 0)
-  const puts = () => lines.join('').split('"put"').length - 1
-  hub.onChange('resync')
-  hub.onChange({ kind: 'wanted', subject: idOf(1) })
-  source.entries.set(idOf(2), { ...entry, tenantId: idOf(2), version: 'a' })
-  hub.onChange({ kind: 'wanted', subject: idOf(2) })
-  await until(() => puts() === 2, 'the second entry')
-  source.entries.set(idOf(1), { ...entry, version: 'b' })
-  hub.onChange({ kind: 'wanted', subject: idOf(1) })
-  await until(() => puts() === 3, 'the change')
-  t.same(puts(), 3)
-})
-
-t.test('An entry that cannot be made is reported, and ends the watch before it is complete', async (t) => {
-  const source = new MemorySource()
-  const errors: string[] = []
-  const { tenants: hub } = createWatches(source, noAddresses, ['local'], (error) => errors.push(error.message))
-  source.put(idOf(1), 1)
-  source.entries.set(idOf(2), {
-    tenantId: idOf(2),
-    region: 'local',
-    manifest: undefined,
-    get route(): Route {
-      throw new Error('the secret was changed')
-    },
-  })
-  let received = ''
-  await t.rejects(
-    hub.watch('route', (text) => (received += text) !== ''),
-    /the secret was changed/,
-  )
-  t.same(errors, ['The published entries could not be sent.'])
-  t.notMatch(received, 'synced')
-  source.put(idOf(2), 1)
-  hub.onChange({ kind: 'wanted', subject: idOf(2) })
-  await hub.watch('route', (text) => (received += text) !== '')
-  t.match(received, 'synced')
 })

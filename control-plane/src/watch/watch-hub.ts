@@ -24,6 +24,7 @@ interface WatchHubOptions<Entry, Kind extends string> {
   key: WatchKey
   /** Whether a change may concern an entry, whose ID is then the change's subject. */
   isRelevant: (change: Change) => boolean
+  now: () => Date
   onError: (error: Error) => void
 }
 
@@ -98,16 +99,17 @@ export class WatchHub<Entry, Kind extends string> {
   async #sendAll(kind: Kind, watcher: Watcher, { isWatched, drained }: Required<WatchOptions>): Promise<void> {
     const watchers = this.#of(kind)
     let text = ''
-    let begun = performance.now()
+    const { now } = this.#options
+    let begun = now().getTime()
     for (const [id, entry] of this.#entries) {
       const part = isWatched(id) ? this.#options.partOf(entry, kind) : undefined
       if (part !== undefined) text += line({ type: 'put', entry: part })
-      if (text.length < maxPartLength && performance.now() - begun < maxPartMilliseconds) continue
+      if (text.length < maxPartLength && now().getTime() - begun < maxPartMilliseconds) continue
       if (text !== '' && !watcher(text)) watchers.delete(watcher)
       text = ''
       await drained()
       if (!watchers.has(watcher)) return
-      begun = performance.now()
+      begun = now().getTime()
     }
     if (!watcher(text + line({ type: 'synced' }))) watchers.delete(watcher)
   }

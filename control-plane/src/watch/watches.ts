@@ -61,11 +61,12 @@ function isOfOwn(kind: OwnKind, siblings: number | undefined): boolean {
   return siblings === undefined || kind === 'own manifest' || kind === ownKindOf(siblings)
 }
 
-/** Creates the senders of all watches. @param regions IDs of all regions */
+/** Creates the senders of all watches. @param regions IDs of all regions. @param now returns the time, which limits the parts of a set */
 export function createWatches(
   tenants: PublishedSource,
   addresses: EntrySource<BlockedAddress>,
   regions: readonly string[],
+  now: () => Date,
   onError: (error: Error) => void,
 ) {
   const hubs = {
@@ -77,6 +78,7 @@ export function createWatches(
       isSame: (entry, before) => entry.version !== undefined && entry.version === before.version,
       key: 'tenant_id',
       isRelevant: ({ kind }) => kind === 'wanted' || kind === 'published',
+      now,
       onError,
     }),
     addresses: new WatchHub({
@@ -87,6 +89,7 @@ export function createWatches(
       isSame: () => false,
       key: 'address',
       isRelevant: ({ kind }) => kind === 'blocked',
+      now,
       onError,
     }),
   }
