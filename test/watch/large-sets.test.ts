@@ -1,9 +1,8 @@
 // The watch of a set that is sent in parts, and what is sent of entries that did not change or cannot be made.
 import type { Route, WatchLine } from '@tenantry/contract'
 import t from 'tap'
-import { createWatches } from '#control-plane/watch/watches.ts'
 import { until } from '#test/support/until.ts'
-import { idOf, MemorySource, noAddresses } from './support/memory-source.ts'
+import { idOf, MemorySource, watchesOf } from './support/memory-source.ts'
 
 type Line = WatchLine<Route>
 
@@ -11,13 +10,7 @@ t.test(
   'A large set is sent in parts, between which changes are sent, so that the last line of an entry is the newest',
   async (t) => {
     const source = new MemorySource()
-    const { tenants: hub } = createWatches(
-      source,
-      noAddresses,
-      ['local'],
-      () => new Date(),
-      (error) => t.fail(error.message),
-    )
+    const { tenants: hub } = watchesOf(source, (error) => t.fail(error.message))
     const count = 300
     for (let nth = 0; nth < count; nth++) source.put(idOf(nth), 1, 'x'.repeat(1_000))
     const lines: Line[] = []
@@ -52,13 +45,7 @@ t.test(
 
 t.test('A client that leaves while a large set is sent receives nothing more', async (t) => {
   const source = new MemorySource()
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    (error) => t.fail(error.message),
-  )
+  const { tenants: hub } = watchesOf(source, (error) => t.fail(error.message))
   for (let nth = 0; nth < 300; nth++) source.put(idOf(nth), 1, 'x'.repeat(1_000))
   let received = 0
   await hub.watch('route', () => ++received < 2)
@@ -68,13 +55,7 @@ t.test('A client that leaves while a large set is sent receives nothing more', a
 
 t.test('An entry that was read again without a change is not sent', async (t) => {
   const source = new MemorySource()
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    (error) => t.fail(error.message),
-  )
+  const { tenants: hub } = watchesOf(source, (error) => t.fail(error.message))
   const route = {
     tenant_id: idOf(1),
     name: 'one',
@@ -102,13 +83,7 @@ t.test('An entry that was read again without a change is not sent', async (t) =>
 t.test('An entry that cannot be made is reported, and ends the watch before it is complete', async (t) => {
   const source = new MemorySource()
   const errors: string[] = []
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    (error) => errors.push(error.message),
-  )
+  const { tenants: hub } = watchesOf(source, (error) => errors.push(error.message))
   source.put(idOf(1), 1)
   source.entries.set(idOf(2), {
     tenantId: idOf(2),

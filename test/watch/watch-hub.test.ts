@@ -16,7 +16,6 @@ import {
 import Fastify from 'fastify'
 import t, { type Test } from 'tap'
 import { internalRoutes } from '#control-plane/watch/routes.ts'
-import { createWatches } from '#control-plane/watch/watches.ts'
 import { createRecordWrite } from '#control-plane/platform/recorded-write.ts'
 import { createSeal } from '#control-plane/platform/seal.ts'
 import { createTenantStore } from '#control-plane/tenants/store.ts'
@@ -24,7 +23,7 @@ import { createUsageLedger } from '#control-plane/usage/store-ledger.ts'
 import { openDatabase } from '#control-plane/platform/database.ts'
 import { until } from '#test/support/until.ts'
 import { internalToken, newName, startApi, type CreatedTenant } from '#test/support/control-plane/api.ts'
-import { idOf, MemorySource, noAddresses } from './support/memory-source.ts'
+import { idOf, MemorySource, watchesOf } from './support/memory-source.ts'
 
 type Line = WatchLine<Route | TenantManifest>
 
@@ -192,13 +191,7 @@ t.test('Changes that happen while the change feed is cut are sent afterwards', a
 
 t.test('A client that does not take a line receives nothing more, and the others do', async (t) => {
   const source = new MemorySource()
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    (error) => t.fail(error.message),
-  )
+  const { tenants: hub } = watchesOf(source, (error) => t.fail(error.message))
   const slow: string[] = []
   const quick: string[] = []
   await hub.watch('route', (text) => {
@@ -220,13 +213,7 @@ t.test('A client that does not take a line receives nothing more, and the others
 t.test('While the database is away the known set is sent, and missed changes follow once it is back', async (t) => {
   const source = new MemorySource()
   const errors: string[] = []
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    (error) => errors.push(error.message),
-  )
+  const { tenants: hub } = watchesOf(source, (error) => errors.push(error.message))
   source.put(idOf(1), 1)
   source.put(idOf(2), 1)
   const lines: string[] = []
@@ -247,13 +234,7 @@ t.test('While the database is away the known set is sent, and missed changes fol
 
 t.test('A connection that leaves too much unread is cut off, and one that reads gets everything', async (t) => {
   const source = new MemorySource()
-  const watches = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    (error) => t.fail(error.message),
-  )
+  const watches = watchesOf(source, (error) => t.fail(error.message))
   const database = openDatabase(api.controlUrl)
   const app = Fastify({ forceCloseConnections: true })
   await app.register(
@@ -308,13 +289,7 @@ t.test('A control plane that could not read the set yet sends no part of it', as
   const source = new MemorySource()
   source.put(idOf(1), 1)
   source.broken = true
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    ['local'],
-    () => new Date(),
-    () => undefined,
-  )
+  const { tenants: hub } = watchesOf(source, () => undefined)
   await t.rejects(
     hub.watch('route', () => true),
     /are not available/,
@@ -328,13 +303,7 @@ t.test('A control plane that could not read the set yet sends no part of it', as
 t.test('A tenant that moves to another region leaves the watch of its former one', async (t) => {
   const source = new MemorySource()
   const regions = ['local', 'other']
-  const { tenants: hub } = createWatches(
-    source,
-    noAddresses,
-    regions,
-    () => new Date(),
-    (error) => t.fail(error.message),
-  )
+  const { tenants: hub } = watchesOf(source, (error) => t.fail(error.message), regions)
   const received = new Map(regions.map((region) => [region, '']))
   for (const region of regions)
     await hub.watch(`manifest of ${region}`, (text) => {

@@ -1,7 +1,7 @@
 // A source of watches in memory.
 import type { BlockedAddress, Route } from '@tenantry/contract'
 import type { EntrySource } from '#control-plane/watch/watch-hub.ts'
-import type { Published, PublishedSource } from '#control-plane/watch/watches.ts'
+import { createWatches, type Published, type PublishedSource, type Watches } from '#control-plane/watch/watches.ts'
 
 /** A source in memory, with entries as large and as many as a test needs. */
 export class MemorySource implements PublishedSource {
@@ -34,10 +34,15 @@ export class MemorySource implements PublishedSource {
   }
 }
 
-export const noAddresses: EntrySource<BlockedAddress> = {
+const noAddresses: EntrySource<BlockedAddress> = {
   async *all() {},
   some: () => Promise.resolve([]),
 }
 
 /** Returns the ID of a tenant. */
 export const idOf = (nth: number) => `t_${String(nth).padStart(20, '0')}`
+
+/** Creates the senders of watches of a source, by default for one region. */
+export function watchesOf(source: PublishedSource, onError: (error: Error) => void, regions = ['local']): Watches {
+  return createWatches(source, noAddresses, regions, () => new Date(), onError)
+}
