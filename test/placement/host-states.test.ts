@@ -90,7 +90,8 @@ t.test('The state of a host wakes its tenants, and clusters leave it', async (t)
   ]
   await placements.assign(there, needs, all, epoch)
   await placements.assign(elsewhere, needs, { 'postgres-1': 'a', 'postgres-2': 'b', 'postgres-3': 'a' }, epoch)
-  const unsettled = async () => (await store.unsettled('')).filter((id) => [there, elsewhere].includes(id))
+  const unsettled = async () =>
+    (await store.unsettled('')).map(({ id }) => id).filter((id) => [there, elsewhere].includes(id))
   const before = await unsettled()
   await setState('c', 'draining')
   t.same([...(await placements.states(regionId))], [['c', 'draining']])

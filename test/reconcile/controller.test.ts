@@ -31,6 +31,8 @@ const config: RegionConfig = {
   docker: undefined,
   superuserPassword: '',
 }
+/** The ID of a second region. */
+const other = 'other'
 const sizes = { postgres: { memoryBytes: 1, cpuMillis: 1 }, runtime: { memoryBytes: 1, cpuMillis: 1 } }
 
 /**
@@ -150,7 +152,10 @@ function startController({ concurrency = 4, hasEngine = false } = {}) {
   const ended = control(
     {
       store: createSimulatedStore({ database, caller, invariants, now, checksEpoch: true }),
-      regions: new Map([[config.id, region]]),
+      regions: new Map([
+        [config.id, region],
+        [other, { ...region, config: { ...config, id: other } }],
+      ]),
       homeVersion: 'v1',
       conditions: createRegionConditions(caller.clock),
       probe,
@@ -179,8 +184,8 @@ function startController({ concurrency = 4, hasEngine = false } = {}) {
     database,
     until,
     sleep: (seconds: number) => caller.clock.sleep(seconds * 1000),
-    create: (id: string) =>
-      database.create({ id, regionId: config.id, isolation: 'schema-per-tenant', desired: 'active', sizes }),
+    create: (id: string, regionId = config.id) =>
+      database.create({ id, regionId, isolation: 'schema-per-tenant', desired: 'active', sizes }),
     row: (id: string) => database.tenants.get(id),
     attempts: () => [...database.operations.values()].at(-1)?.attempts ?? 0,
     async stop() {
@@ -232,7 +237,7 @@ t.test('While many tenants fail slowly, the others are served', async (t) => {
     throw new HomeError('the home does not respond')
   }
   const bad = Array.from({ length: 12 }, (_, number) => `bad${number}`)
-  bad.forEach(create)
+  for (const id of bad) create(id)
   await until(400)
   t.same(
     bad.map((id) => row(id)?.status),
@@ -249,6 +254,37 @@ t.test('While many tenants fail slowly, the others are served', async (t) => {
     bad.map((id) => row(id)?.status),
     bad.map(() => 'ready'),
     'the tenants that failed recover',
+  )
+  await stop()
+})
+
+t.test('While all homes of a region hang, tenants of the others are served', async (t) => {
+  const { world, database, create, row, until, sleep, stop } = startController({ concurrency: 4 })
+  const hour = 3_600
+  world.home = async (id) => {
+    if (id.startsWith('bad')) await sleep(hour)
+  }
+  const bad = Array.from({ length: 20 }, (_, number) => `bad${number}`)
+  for (const id of bad) create(id, other)
+  await until(10)
+  for (let number = 0; number < 10; number++) {
+    create(`good${number}`)
+    await until(11 + number)
+    t.match(row(`good${number}`), { status: 'ready' }, 'within a second')
+  }
+  database.requestChange('good0', 'update', {})
+  await until(30)
+  t.match(row('good0'), { status: 'ready', observedGeneration: 2 }, 'changes, too')
+  t.same(
+    bad.map((id) => row(id)?.status),
+    bad.map(() => 'pending'),
+  )
+  world.home = () => Promise.resolve()
+  await until(hour + 60)
+  t.same(
+    bad.map((id) => row(id)?.status),
+    bad.map(() => 'ready'),
+    'the tenants of the region follow when it responds',
   )
   await stop()
 })

@@ -60,7 +60,7 @@ export function createSimulatedStore({
 
   return {
     placements: {
-      inTurn(work) {
+      inTurn(_regionId, work) {
         const result = turn.then(work)
         turn = result.catch(() => undefined)
         return result
@@ -107,6 +107,7 @@ export function createSimulatedStore({
             : undefined
         return database.snapshotOf(row, current, subnets.get(tenantId)?.number)
       }),
+    regionOf: (tenantId) => request('region of a tenant', () => tenants.get(tenantId)?.regionId),
     unsettled: (homeVersion) =>
       request('unsettled', () =>
         [...tenants.values()]
@@ -124,7 +125,7 @@ export function createSimulatedStore({
                   (row.desired !== 'deleted' && row.isolation === 'schema-per-tenant'))) ||
               row.expiries.some((expiry) => expiry <= now()),
           )
-          .map(({ id }) => id),
+          .map(({ id, regionId }) => ({ id, regionId })),
       ),
     async settledDedicated(regionId) {
       const rows = await request('settled tenants', () =>

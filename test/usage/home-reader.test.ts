@@ -183,7 +183,10 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
     log: { warn: (_details: object, message: string) => warnings.push(message) },
   }
   const reader = createHomeReader(deps)
-  const poll = () => reader.poll(new AbortController().signal)
+  const poll = async (of = reader) => {
+    await of.poll(new AbortController().signal)
+    await of.idle()
+  }
   const counters = async () =>
     Object.fromEntries(
       (
@@ -248,7 +251,7 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       store: { ...deps.store, save: () => Promise.reject(new Error('killed')) },
     })
     time += 300_000
-    await killed.poll(new AbortController().signal)
+    await poll(killed)
     t.same(await api.sql('select * from home_readings where tenant_id = $1', [id]), [before])
     time += 300_000
     await poll()
@@ -279,6 +282,42 @@ t.test('the leader reads every home', { timeout: 60_000 }, async (t) => {
       },
       'the bytes stored before still count',
     )
+  })
+
+  t.test('a region that does not respond delays no other one', async (t) => {
+    const [stored] = await deps.store.home(id)
+    if (stored === undefined) throw new Error('The home is missing.')
+    const home = { ...stored, state: undefined }
+    const silent = Array.from({ length: 20 }, (_, n) => ({ ...home, tenantId: `t_${n}`, regionId: 'silent' }))
+    const away = new AbortController()
+    const isHere = Promise.withResolvers<string>()
+    const read: string[] = []
+    const two = createHomeReader({
+      ...deps,
+      store: { ...deps.store, dueHomes: () => Promise.resolve([...silent, home]) },
+      regions: new Map(
+        ['silent', 'local'].map((name) => [
+          name,
+          { config: { gateway_internal_urls: [] } as never, runtimeUrls: () => [`http://${name}.invalid`] },
+        ]),
+      ),
+      probe: {
+        ...deps.probe,
+        async tenantRecords(url: string, tenantId: string): Promise<never> {
+          read.push(tenantId)
+          if (url.includes('silent')) await new Promise((resolve) => away.signal.addEventListener('abort', resolve))
+          else isHere.resolve(tenantId)
+          throw new Error('no response')
+        },
+      },
+    })
+    await two.poll(away.signal)
+    await isHere.promise
+    t.same(read.filter((tenantId) => tenantId !== id).length, 8, 'eight at a time in the region')
+    await two.poll(away.signal)
+    t.same(read.filter((tenantId) => tenantId !== id).length, 8, 'the next poll adds none')
+    away.abort()
+    await two.idle()
   })
 
   t.test('the next reading includes what happens while a home responds', async (t) => {

@@ -1,5 +1,6 @@
 // Runs backups, restores and verifications while this control plane leads, plans scheduled backups, compares the target
 // with the control database, and removes scratch homes that an earlier leader did not remove.
+import type { Engine } from '../engines/index.ts'
 import { repeat } from '../platform/repeat.ts'
 import type { ChangeFeed } from '../platform/change-feed.ts'
 import type { Leadership } from '../platform/leader.ts'
@@ -32,6 +33,7 @@ export interface BackupJobDeps extends Omit<JobDeps, 'epoch'> {
 const pollMilliseconds = 1_000
 /** The shortest time between two polls, when operations are requested. */
 const minPollMilliseconds = 250
+/** The maximum number of simultaneous jobs in each region. */
 const maxRunningJobs = 2
 const jobMilliseconds = 6 * 3_600_000
 /**
@@ -55,6 +57,7 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
   return async ({ epoch, lost }) => {
     const deps = { ...controllerDeps, epoch }
     const running = new Map<string, { region: string; ended: Promise<void> }>()
+    const jobsIn = (region: string) => [...running.values()].filter((job) => job.region === region).length
     const tidy = createTidy(deps)
     let recovered = false
     let surveyedAt = -Infinity
@@ -105,8 +108,8 @@ export function runBackups(controllerDeps: BackupJobDeps): (leadership: Leadersh
           .map(({ tenantId }) => tenantId),
       )
       for (const job of jobs) {
-        if (running.size >= maxRunningJobs) return
-        if (running.has(job.operationId) || tidied.has(job.backup.region)) continue
+        const { region } = job.backup
+        if (running.has(job.operationId) || tidied.has(region) || jobsIn(region) >= maxRunningJobs) continue
         if (job.kind !== 'verify' && homes.has(job.tenantId)) continue
         homes.add(job.tenantId)
         begin(job)
@@ -217,20 +220,23 @@ async function recover(jobs: readonly Job[], deps: Deps, signal: AbortSignal): P
       )
   }
   const wanted = new Set(jobs.filter(({ kind }) => kind !== 'backup').map(({ operationId }) => scratchId(operationId)))
-  for (const [region, { engine }] of regions) {
-    if (engine === undefined) continue
-    try {
-      const { containers, volumes } = await engine.observe(
-        undefined,
-        AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
-      )
-      const stacks = new Set([...containers, ...volumes].map(({ labels }) => labels.stack))
-      for (const stack of stacks) if (isScratchId(stack) && !wanted.has(stack)) await engine.remove(stack, signal)
-    } catch (error) {
-      // The sweep of orphaned stacks removes them later.
-      log.warn({ region, err: error }, 'The search for scratch homes failed.')
-    }
+  const removeScratchHomes = async (engine: Engine) => {
+    const { containers, volumes } = await engine.observe(
+      undefined,
+      AbortSignal.any([signal, clock.timeout(observeMilliseconds)]),
+    )
+    const stacks = new Set([...containers, ...volumes].map(({ labels }) => labels.stack))
+    for (const stack of stacks) if (isScratchId(stack) && !wanted.has(stack)) await engine.remove(stack, signal)
   }
+  await Promise.all(
+    [...regions].map(async ([region, { engine }]) => {
+      if (engine === undefined) return
+      await removeScratchHomes(engine).catch((error: unknown) => {
+        // The sweep of orphaned stacks removes them later.
+        log.warn({ region, err: error }, 'The search for scratch homes failed.')
+      })
+    }),
+  )
 }
 
 async function planBackups({ ledger, clock, epoch }: Deps): Promise<void> {

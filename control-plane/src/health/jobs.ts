@@ -1,5 +1,5 @@
-// Reads from the runtimes whether their tenants' homes are whole. A damaged home is recorded with the tenant, and the
-// reconciler repairs it.
+// Reads from the runtimes whether their tenants' homes are whole, region by region at the same time. A damaged home is recorded
+// with the tenant, and the reconciler repairs it.
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import {
@@ -31,37 +31,42 @@ const intervalMs = 60_000
 const pausePerCheck = 9
 /** The maximum duration of a round's pauses. */
 const maxPausesMs = 3_600_000
+/** The maximum number of simultaneous checks in each region. */
 const maxAtOnce = 2
 const responseTimeoutMs = 5_000
 
 /** Creates the job, which runs while this control plane leads. */
 export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Promise<void> {
-  const { clock, log } = deps
-  return ({ epoch, lost }) => {
-    const watch = createHomeWatch(deps, epoch)
-    return repeat(
-      {
-        clock,
-        work: watch,
-        onError: (error) => log.warn({ err: error }, 'The homes could not be checked. The check is retried.'),
-      },
-      lost,
+  const { clock, log, regions } = deps
+  return async ({ epoch, lost }) => {
+    await Promise.all(
+      [...regions].map(([id, region]) =>
+        repeat(
+          {
+            clock,
+            work: createHomeWatch(id, region, deps, epoch),
+            onError: (error) =>
+              log.warn({ region: id, err: error }, 'The homes could not be checked. The check is retried.'),
+          },
+          lost,
+        ),
+      ),
     )
   }
 }
 
 /**
- * Creates the check of all homes.
+ * Creates the check of all homes of a region.
  * @returns the milliseconds until the next check
  */
 function createHomeWatch(
-  { store, regions, probe, clock, log }: HomeWatchDeps,
+  regionId: string,
+  region: Pick<Region, 'runtimeUrls'>,
+  { store, probe, clock, log }: Omit<HomeWatchDeps, 'regions'>,
   epoch: bigint,
 ): (signal: AbortSignal) => Promise<number> {
   const check = async (tenant: ReadyTenant, signal: AbortSignal): Promise<void> => {
-    const { id: tenantId, regionId } = tenant
-    const region = regions.get(regionId)
-    if (region === undefined) return
+    const { id: tenantId } = tenant
     const bounded = AbortSignal.any([signal, clock.timeout(responseTimeoutMs)])
     // A runtime that does not respond reports nothing about the home.
     const health = await firstResponse(region.runtimeUrls(tenant), (url) =>
@@ -84,7 +89,7 @@ function createHomeWatch(
   }
 
   return async (signal) => {
-    const tenants = await store.readyTenants()
+    const tenants = await store.readyTenants(regionId)
     const maxPauseMs = (maxPausesMs * maxAtOnce) / tenants.length
     const remaining = tenants.values()
     const checkRemaining = async () => {

@@ -6,7 +6,7 @@ import { repeat } from '../platform/repeat.ts'
 import { attemptMove } from './attempt-move.ts'
 import type { MoveDeps, MoveJobDeps } from './move-deps.ts'
 import { MoveError } from './move-error.ts'
-import type { MoveJob } from './move.ts'
+import { regionAfter, type MoveJob } from './move.ts'
 import { completeOrRevert, locationsOf, moveHome } from './run-move.ts'
 import { runReverse } from './run-reverse.ts'
 import { createMoveLedger } from './store-ledger.ts'
@@ -15,6 +15,7 @@ import { sharedServers } from './locations.ts'
 import { whileLinked } from './watch-link.ts'
 
 const pollMilliseconds = 1_000
+/** The maximum number of simultaneous moves in each region. */
 const maxRunningMoves = 2
 const moveMilliseconds = 6 * 3_600_000
 const retryMilliseconds = 5_000
@@ -49,7 +50,9 @@ export function moveHomes({
   const { clock, log } = jobDeps
   return async ({ epoch, lost }) => {
     const deps = { ...jobDeps, epoch }
-    const running = new Map<string, Promise<void>>()
+    const running = new Map<string, { regions: ReadonlySet<string>; ended: Promise<void> }>()
+    const hasRoom = (region: string) =>
+      [...running.values()].filter(({ regions }) => regions.has(region)).length < maxRunningMoves
     const reversing = new Map<string, Promise<void>>()
     let changed = new AbortController()
     const unsubscribe = jobDeps.changes.subscribe((change) => {
@@ -58,10 +61,10 @@ export function moveHomes({
     const work = async () => {
       changed = new AbortController()
       for (const job of await ledger.unsettled()) {
-        if (running.size >= maxRunningMoves) break
-        if (running.has(job.operationId)) continue
+        const regions = new Set([job.region, regionAfter(job)])
+        if (running.has(job.operationId) || ![...regions].every(hasRoom)) continue
         const ended = carryOut(job, deps, lost).finally(() => running.delete(job.operationId))
-        running.set(job.operationId, ended)
+        running.set(job.operationId, { regions, ended })
       }
       for (const job of await jobDeps.reverses.open()) {
         if (reversing.has(job.operationId)) continue
@@ -74,7 +77,7 @@ export function moveHomes({
     const onError = (error: unknown) => log.warn({ err: error }, 'The moves could not be polled. The poll is retried.')
     await repeat({ clock, work, onError }, lost)
     unsubscribe()
-    await Promise.all([...running.values(), ...reversing.values()])
+    await Promise.all([...[...running.values()].map(({ ended }) => ended), ...reversing.values()])
   }
 }
 

@@ -13,11 +13,15 @@ export type PlacementStore = ReturnType<typeof createPlacementStore>
 
 /** Creates the store of placements, on the control database. */
 export function createPlacementStore(database: Database) {
-  const turns = new PQueue({ concurrency: 1 })
+  const turns = new Map<string, PQueue>()
 
   return {
-    /** Runs works one after the other, so that each sees what the one before has reserved. */
-    inTurn: <T>(work: () => Promise<T>): Promise<T> => turns.add(work),
+    /** Runs the works of a region one after the other, so that each sees what the one before has reserved. */
+    inTurn<T>(regionId: string, work: () => Promise<T>): Promise<T> {
+      const queue = turns.get(regionId) ?? new PQueue({ concurrency: 1 })
+      turns.set(regionId, queue)
+      return queue.add(work)
+    },
 
     /** Returns the states of the hosts that receive no services. */
     async states(regionId: string): Promise<ReadonlyMap<string, HostState>> {

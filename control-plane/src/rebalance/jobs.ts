@@ -108,7 +108,7 @@ function runRebalances(deps: RebalanceDeps): (leadership: Leadership) => Promise
     epoch: bigint,
     signal: AbortSignal,
   ): Promise<boolean> {
-    return placements.inTurn(async () => {
+    return placements.inTurn(rebalance.region, async () => {
       const hosts = await region.capacities(await placements.reserved(rebalance.region), signal)
       await failpoint('rebalance.chosen')
       return ledger.beginService(rebalance, move, hosts, epoch)
@@ -143,7 +143,7 @@ function whyNot(state: ClusterState | undefined, from: string | undefined, to: s
   return state.candidates.includes(to) ? undefined : `The member ${to} cannot become the primary.`
 }
 
-/** Creates the job that measures the shared databases every five minutes. */
+/** Creates the job that measures the shared databases every five minutes, region by region at the same time. */
 function measureDatabases(deps: MeasureDeps): (leadership: Leadership) => Promise<void> {
   const { ledger, regions, clock, log, measure } = deps
   return async ({ epoch, lost }) => {
@@ -159,15 +159,16 @@ function measureDatabases(deps: MeasureDeps): (leadership: Leadership) => Promis
         measure(region, { ...database, bytes })
       }
     }
-    const work = async () => {
-      for (const [region, { config }] of regions)
-        await measureRegion(region, config).catch((error: unknown) => {
-          lost.throwIfAborted()
+    await Promise.all(
+      [...regions].map(([region, { config }]) => {
+        const work = async () => {
+          await measureRegion(region, config)
+          return measurePollMilliseconds
+        }
+        const onError = (error: unknown) =>
           log.warn({ region, err: error }, 'The shared databases could not be measured. The measurement is retried.')
-        })
-      return measurePollMilliseconds
-    }
-    const onError = (error: unknown) => log.warn({ err: error }, 'The shared databases could not be measured.')
-    await repeat({ clock, work, onError }, lost)
+        return repeat({ clock, work, onError }, lost)
+      }),
+    )
   }
 }

@@ -58,7 +58,7 @@ export async function assignHosts(
   }
   if (areIn(stayingOf(inputOf(snapshot.placement, ids, cluster))) && areReserved(snapshot.reserved)) return snapshot
   // What one tenant gets is reserved before the next one chooses.
-  return placements.inTurn(async () => {
+  return placements.inTurn(snapshot.regionId, async () => {
     const own = await placements.of(snapshot.id)
     const hosts = await region.capacities(await placements.reserved(snapshot.regionId), signal)
     const receiving = hosts.map(({ id }) => id).filter((id) => !states.has(id))
@@ -121,7 +121,7 @@ export async function assignMovingHosts(
   if (!region.spansHosts || moving === undefined) return snapshot
   const { isolation } = moving
   const [needs, states] = await Promise.all([region.needs({ isolation, sizes }, signal), placements.states(regionId)])
-  return placements.inTurn(async () => {
+  return placements.inTurn(regionId, async () => {
     const { placement, reserved } = await placements.of(id)
     const hosts = await region.capacities(await placements.reserved(regionId), signal)
     const receiving = hosts.map((host) => host.id).filter((host) => !states.has(host))

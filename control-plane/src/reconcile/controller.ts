@@ -35,6 +35,7 @@ interface ControllerDeps {
   /** Work in addition to the tenants' own, for example the warm pool. Each task runs until its signal aborts. */
   housekeeping: readonly ((leadership: Leadership) => Promise<void>)[]
   sweepMilliseconds?: number
+  /** The maximum number of simultaneous reconciliations in each region. */
   concurrency?: number
 }
 
@@ -153,20 +154,22 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   const queue = new WorkQueue({
     concurrency: deps.concurrency ?? 8,
     clock,
+    // What hangs in one region must not delay the others.
+    laneOf: async (tenantId) => (await deps.store.regionOf(tenantId)) ?? '',
     isSlow: (tenantId) => keepsFailing(failures.get(tenantId)),
     work,
   })
   deps.measure.queue(() => ({ depth: queue.depth, delayed: queue.delayed, oldestSeconds: queue.oldestSeconds }))
-  const wake = (tenantId: string) => {
+  const wake = (tenantId: string, regionId: string) => {
     // A failed key returns by its own, growing delay.
-    if (!failures.has(tenantId)) queue.add(tenantId)
+    if (!failures.has(tenantId)) queue.add(tenantId, regionId)
   }
   /**
    * Requeues the tenants that failed because an engine was unreachable, without the rest of their delay. Runs in progress
    * begin again: they may wait for services that the outage has ended.
    */
   const recovered = (regionId: string) => {
-    for (const [tenantId, { outageOf }] of failures) if (outageOf === regionId) queue.add(tenantId)
+    for (const [tenantId, { outageOf }] of failures) if (outageOf === regionId) queue.add(tenantId, regionId)
     for (const { snapshot, superseded } of inProgress.values())
       if (snapshot?.regionId === regionId) superseded.abort(new Error('The engine is reachable again.'))
   }
@@ -182,7 +185,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
           regionStacks,
           engine,
           epoch,
-          wake,
+          wake: (tenantId) => wake(tenantId, config.id),
           recovered: () => recovered(config.id),
           measure: (sweep) => deps.measure.swept(config.id, sweep),
         },
@@ -192,7 +195,7 @@ export async function control(deps: ControllerDeps, { epoch, lost }: Leadership)
   })
   const sweepTenants = async () => {
     try {
-      for (const tenantId of await deps.store.unsettled(deps.homeVersion)) wake(tenantId)
+      for (const { id, regionId } of await deps.store.unsettled(deps.homeVersion)) wake(id, regionId)
     } catch (error) {
       deps.log.error({ err: error }, 'The sweep of tenants failed.')
     }

@@ -60,7 +60,7 @@ export function createHostChoice({ regions, placements, failpoint }: ChoiceDeps)
       if (region === undefined || hasCluster(tenant)) return undefined
       const states = await placements.states(tenant.regionId)
       if (!Object.values(tenant.placement).some((host) => states.get(host) === 'lost')) return undefined
-      return placements.inTurn(async () => {
+      return placements.inTurn(tenant.regionId, async () => {
         const needs = await region.needs(tenant, signal)
         const hosts = await region.capacities(await placements.reserved(tenant.regionId), signal)
         const receiving = hosts.filter(({ id }) => !states.has(id))

@@ -93,8 +93,10 @@ export interface ReconcileStore {
   placements: PlacementStore
   /** Reads one tenant at one instant; undefined if the tenant no longer exists. */
   snapshot(tenantId: string): Promise<Snapshot | undefined>
-  /** Returns the IDs of tenants whose observed state may differ from the specified one, or that have work due. */
-  unsettled(homeVersion: string): Promise<string[]>
+  /** Returns a tenant's region; undefined if the tenant no longer exists. */
+  regionOf(tenantId: string): Promise<string | undefined>
+  /** Returns the tenants whose observed state may differ from the specified one, or that have work due. */
+  unsettled(homeVersion: string): Promise<Pick<Snapshot, 'id' | 'regionId'>[]>
   /**
    * Returns tenants with services of their own that were last observed as specified, without an operation in progress.
    */
@@ -166,8 +168,8 @@ export interface ReconcileStore {
   recordPasswordSet(tenantId: string, generation: number, epoch: bigint): Promise<void>
   /** Records that the services' logins have the passwords of this generation, removes the older ones and publishes the tenant. */
   recordServicePasswordsSet(tenantId: string, generation: number, epoch: bigint): Promise<void>
-  /** Returns the active tenants that are ready and settled, without a recorded reason. */
-  readyTenants(): Promise<ReadyTenant[]>
+  /** Returns the active tenants of a region that are ready and settled, without a recorded reason. */
+  readyTenants(regionId: string): Promise<ReadyTenant[]>
   /** Writes a `Loss`, which stays with the tenant whatever is observed later, and the event `tenant.repaired`. */
   recordLoss(tenantId: string, condition: Condition, epoch: bigint): Promise<void>
   /**

@@ -68,6 +68,11 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
       return { ...snapshot, isHeld: isHeldBy(operation, snapshot.moving) }
     },
 
+    async regionOf(tenantId) {
+      const row = await database.tenant.findUnique({ where: { id: tenantId }, select: { regionId: true } })
+      return row?.regionId
+    },
+
     async settledDedicated(regionId) {
       const rows = await database.tenant.findMany({
         where: {
@@ -114,14 +119,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     },
 
     async unsettled(homeVersion) {
-      const rows = await database.$queryRaw<{ id: string }[]>`
+      return database.$queryRaw<{ id: string; regionId: string }[]>`
         with candidates as (
           select id from tenants where ${mayBeUnsettled}
           union select id from tenants where desired = 'deleted'
           union select id from tenants where home_version < ${homeVersion} or home_version > ${homeVersion} or home_version is null
           union select tenant_id from placements join host_states using (host_id)
           union select tenant_id from tenant_secrets where expires_at <= ${now()})
-        select id from tenants join candidates using (id)
+        select id, region_id as "regionId" from tenants join candidates using (id)
         where observed_generation < generation
            or status in ('pending', 'failed')
            or (desired = 'deleted' and purge_after <= ${now()})
@@ -134,7 +139,6 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
              where p.tenant_id = tenants.id and h.region_id = tenants.region_id))
            or exists (select from tenant_secrets where tenant_id = tenants.id and expires_at <= ${now()})
         order by created_at`
-      return rows.map(({ id }) => id)
     },
 
     confirmLead: (epoch) =>
@@ -274,9 +278,9 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
             select 'published', id, pg_current_xact_id()::text::bigint from noted)
         select count(*)::int as leads from leader`),
 
-    async readyTenants() {
+    async readyTenants(regionId) {
       return database.$queryRaw<ReadyTenant[]>`
-        select id, region_id as "regionId", isolation from tenants where desired = 'active'
+        select id, region_id as "regionId", isolation from tenants where region_id = ${regionId} and desired = 'active'
           and status = 'ready' and observed_generation = generation and reason is null order by created_at`
     },
 

@@ -1,5 +1,5 @@
 // Reads the homes of all tenants for the ledger: each once an hour, and more often those that are used. The control
-// plane sends the requests; no other part can push amounts of homes.
+// plane sends the requests; no other part can push amounts of homes. A region that does not respond delays no other one.
 import { hourMilliseconds } from '@tenantry/contract'
 import PQueue from 'p-queue'
 import type { Clock } from '../platform/clock.ts'
@@ -31,6 +31,7 @@ const intervalMilliseconds = 60_000
 const activeMilliseconds = 5 * 60_000
 /** A runtime that does not respond for this long keeps no hour open. What it reports later is corrected. */
 const timeoutMilliseconds = 2 * hourMilliseconds
+/** The maximum number of simultaneous reads in each region. */
 const maxConcurrentReads = 8
 const maxHours = 999
 
@@ -38,8 +39,8 @@ const maxHours = 999
 export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Promise<void> {
   const reader = createHomeReader(deps)
   const { clock, log } = deps
-  return ({ lost }) =>
-    repeat(
+  return async ({ lost }) => {
+    await repeat(
       {
         clock,
         work: reader.poll,
@@ -48,9 +49,11 @@ export function readHomes(deps: HomeReaderDeps): (leadership: Leadership) => Pro
       },
       lost,
     )
+    await reader.idle()
+  }
 }
 
-/** Creates the reader of tenants' homes. `poll` reads the homes that are due, `readNow` reads one at once. */
+/** Creates the reader of tenants' homes. `poll` begins to read the homes that are due, `readNow` reads one at once. */
 export function createHomeReader({ store, ledger, regions, probe, clock, measure, log }: HomeReaderDeps) {
   const save = async (readings: HomeReading[], state: HomeState): Promise<void> => {
     // The state comes last, because repeating a recording after a crash has no effect.
@@ -127,8 +130,23 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     return seen
   }
 
+  /** The reads in progress, by region. */
+  const reading = new Map<string, Promise<void>>()
+
+  const readRegion = async (homes: readonly HomeToRead[], signal: AbortSignal): Promise<void> => {
+    const queue = new PQueue({ concurrency: maxConcurrentReads })
+    const errors: unknown[] = []
+    for (const home of homes)
+      void queue.add(() =>
+        signal.aborted ? undefined : read(home, signal).catch((error: unknown) => errors.push(error)),
+      )
+    await queue.onIdle()
+    if (errors.length > 0 && !signal.aborted)
+      log.warn({ err: errors[0] }, 'The homes could not be read for the ledger. The read is retried.')
+  }
+
   /**
-   * Polls once: reads the homes that are due.
+   * Polls once: begins to read the homes that are due, except in regions where the reads of an earlier poll are in progress.
    * @returns the milliseconds until the next poll
    */
   const poll = async (signal: AbortSignal): Promise<number> => {
@@ -145,14 +163,11 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
       endedAt !== undefined ||
       state.readAt < readBefore ||
       (seen.get(tenantId) ?? 0) > state.readAt.getTime()
-    const queue = new PQueue({ concurrency: maxConcurrentReads })
-    const errors: unknown[] = []
-    for (const home of homes.filter(isDue))
-      void queue.add(() =>
-        signal.aborted ? undefined : read(home, signal).catch((error: unknown) => errors.push(error)),
-      )
-    await queue.onIdle()
-    if (errors.length > 0) throw errors[0]
+    for (const [region, due] of Map.groupBy(homes.filter(isDue), ({ regionId }) => regionId)) {
+      if (reading.has(region)) continue
+      const ended = readRegion(due, signal).finally(() => reading.delete(region))
+      reading.set(region, ended)
+    }
     return intervalMilliseconds
   }
 
@@ -161,5 +176,10 @@ export function createHomeReader({ store, ledger, regions, probe, clock, measure
     for (const home of await store.home(tenantId)) await read(home, signal)
   }
 
-  return { poll, readNow }
+  /** Resolves when no reads of polls are in progress. */
+  const idle = async (): Promise<void> => {
+    await Promise.all(reading.values())
+  }
+
+  return { poll, idle, readNow }
 }
