@@ -9,7 +9,7 @@ import { checkFiles, checkWrites, runsOf, startRequests } from './support/busy-s
 import { createBusyTenant } from './support/busy-tenant.ts'
 import { isSharedLoginOpen, ownServices, sharedRemains, startInstalled } from './support/installed.ts'
 import { homeOf, relocate, revertIsolation } from './support/isolation.ts'
-import { otherRegion as region, remainsIn, startOtherRegion } from './support/other-region.ts'
+import { otherRegion as region, remainsIn, startOtherRegion } from '#test/support/other-region.ts'
 import { sql } from './support/platform.ts'
 
 t.test('A tenant moves to another region, and back', { timeout: 1_800_000 }, async (t) => {

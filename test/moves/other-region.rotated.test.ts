@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { isSharedLoginOpen, startInstalled } from './support/installed.ts'
 import { relocate, revertIsolation } from './support/isolation.ts'
-import { otherRegion as region, remainsIn, startOtherRegion } from './support/other-region.ts'
+import { otherRegion as region, remainsIn, startOtherRegion } from '#test/support/other-region.ts'
 import { createOwner, fill, request, sql } from './support/platform.ts'
 
 t.test('A tenant moves to another region, and returns', { timeout: 900_000 }, async (t) => {
@@ -66,7 +66,7 @@ t.test('A tenant moves to another region, and returns', { timeout: 900_000 }, as
 
 t.test('A region whose runtimes serve all regions receives no tenant', { timeout: 600_000 }, async (t) => {
   const platform = await startInstalled(t)
-  const other = await startOtherRegion(t, platform, {})
+  const other = await startOtherRegion(t, platform, { environment: {} })
   const tenant = await createOwner(platform, 'ben')
   t.match(await relocate(platform, tenant, { region }), {
     state: 'failed',

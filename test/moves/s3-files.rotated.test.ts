@@ -9,7 +9,7 @@ import { startS3Server } from '#test/support/s3-server.ts'
 import { until } from '#test/support/until.ts'
 import { ownServices, startInstalled } from './support/installed.ts'
 import { beginIsolation, isolate, relocate } from './support/isolation.ts'
-import { otherRegion, startOtherRegion } from './support/other-region.ts'
+import { otherRegion, startOtherRegion } from '#test/support/other-region.ts'
 import { createOwner, ended } from './support/platform.ts'
 
 t.test(
@@ -36,7 +36,7 @@ t.test(
       TENANTRY_S3_SECRET_ACCESS_KEY_FILE: secretFile,
     }
     const platform = await startInstalled(t, store)
-    await startOtherRegion(t, platform, { TENANTRY_REGION: otherRegion, ...store })
+    await startOtherRegion(t, platform, { environment: { TENANTRY_REGION: otherRegion, ...store } })
     const owner = await createOwner(platform, 'ada')
     const send = (method: string, path: string, body?: string) =>
       platform.tenantCall(owner.name, method, `/storage/v1/${path}`, {

@@ -4,25 +4,33 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { internalPaths } from '@tenantry/contract'
 import type { Test } from 'tap'
-import { startService } from '#test/support/platform.ts'
-import { freePort, query, startPostgres } from '#test/support/postgres.ts'
-import { until } from '#test/support/until.ts'
-import type { InstalledPlatform } from './installed.ts'
-import type { Owner } from './platform.ts'
+import type { Installation } from './installation.ts'
+import { startService, type Platform } from './platform.ts'
+import { freePort, query, startPostgres } from './postgres.ts'
+import { until } from './until.ts'
 
 /** The ID of the region. */
 export const otherRegion = 'other'
 
-/** Starts a region in addition to the one of the installation. @param environment more variables of its runtime */
+interface OtherRegionOptions {
+  /** More variables of its runtime. */
+  environment?: Record<string, string>
+  /** Opens the port through which control plane and runtime reach its Postgres; by default, that of Postgres itself. */
+  linkToPostgres?: (port: number) => Promise<number>
+}
+
+/** Starts a region in addition to the one of the installation. */
 export async function startOtherRegion(
-  t: Test,
-  { installation, call }: InstalledPlatform,
-  environment: Record<string, string> = { TENANTRY_REGION: otherRegion },
+  t: Pick<Test, 'teardown'>,
+  { installation, call }: { installation: Installation } & Pick<Platform, 'call'>,
+  { environment = { TENANTRY_REGION: otherRegion }, linkToPostgres }: OtherRegionOptions = {},
 ) {
   const { data, controlUrl } = installation
   const postgres = await startPostgres({ wal_level: 'logical', max_slot_wal_keep_size: '1GB' })
   t.teardown(() => postgres.stop())
   const [directory, port] = await Promise.all([mkdtemp(join(tmpdir(), 'tenantry-region-')), freePort()])
+  const postgresUrl = new URL(postgres.url('postgres'))
+  postgresUrl.port = String((await linkToPostgres?.(postgres.port)) ?? postgres.port)
   const runtimeUrl = `http://127.0.0.1:${port}`
 
   const file = join(data, 'regions.json')
@@ -30,7 +38,7 @@ export async function startOtherRegion(
   const { domain, gateway_url, gateway_internal_urls, database_host } = local ?? {}
   const region = {
     ...{ id: otherRegion, engine: 'process', domain, gateway_url, gateway_internal_urls, database_host },
-    postgres_url: postgres.url('postgres'),
+    postgres_url: postgresUrl.href,
     runtime_urls: [runtimeUrl],
   }
   await writeFile(file, JSON.stringify([local, region]))
@@ -64,7 +72,7 @@ export async function startOtherRegion(
 type OtherRegion = Awaited<ReturnType<typeof startOtherRegion>>
 
 /** Returns what is left of a tenant's home in the region. */
-export async function remainsIn({ postgres }: OtherRegion, { id }: Owner): Promise<string[]> {
+export async function remainsIn({ postgres }: OtherRegion, { id }: { id: string }): Promise<string[]> {
   const hex = id.slice(2)
   const server = postgres.url('postgres')
   const found = [
