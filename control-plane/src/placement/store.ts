@@ -143,7 +143,7 @@ export function createPlacementStore(database: Database) {
 }
 
 /** Converts rows of one tenant to the hosts of its services, and what these reserve there. */
-export function placementOf(rows: readonly { service: string; hostId: string; memoryBytes: bigint }[]): {
+export function placementOf(rows: readonly { service: string; hostId: string; memoryBytes: bigint | number }[]): {
   placement: Placement
   reserved: Reserved
 } {

@@ -3,12 +3,10 @@ import { Prisma } from '../../../prisma/client/client.ts'
 import { scratchId } from '../stacks/index.ts'
 import type { Seal } from '../platform/seal.ts'
 import { lastingConditions } from './conditions.ts'
-import { toOpenOperation } from './store-open-operation.ts'
-import { isHeldBy, unobservedHome, type ReadyTenant, type ReconcileStore } from './reconcile-store.ts'
+import { unobservedHome, type ReadyTenant, type ReconcileStore } from './reconcile-store.ts'
 import { leaderRow, ledRow } from '../platform/leader-fence.ts'
 import { createPlacementStore } from '../placement/index.ts'
-import { alongsideGenerations } from '../tenants/index.ts'
-import { snapshotReader, withAll } from './store-snapshot.ts'
+import { snapshotReader } from './store-snapshot.ts'
 import { reportCommit } from '../platform/change-log.ts'
 import type { Database } from '../platform/database.ts'
 
@@ -33,39 +31,14 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     reportCommit(database)
   }
 
-  const toSnapshot = snapshotReader(seal, now)
+  const snapshots = snapshotReader(database, seal, now)
 
   return {
     placements: createPlacementStore(database),
 
     async snapshot(tenantId) {
-      // The newest open operation belongs to the newest generation: opening it superseded the others, in one transaction.
-      const [row, operation, subnet, closed] = await database.$transaction(
-        [
-          database.tenant.findUnique({ where: { id: tenantId }, include: withAll }),
-          database.operation.findFirst({
-            where: { tenantId, state: { in: ['pending', 'running'] }, kind: { notIn: [...alongsideGenerations] } },
-            orderBy: { generation: 'desc' },
-            select: {
-              id: true,
-              attempts: true,
-              generation: true,
-              switchover: true,
-              repair: true,
-              kind: true,
-              step: true,
-            },
-          }),
-          database.subnet.findUnique({ where: { stackId: tenantId } }),
-          database.$queryRaw<unknown[]>`
-            select 1 as one from sql_logins where tenant_id = ${tenantId} and (closed_until > ${now()} or is_full)`,
-        ],
-        { isolationLevel: 'RepeatableRead' },
-      )
-      if (row === null) return undefined
-      const current = operation?.generation === row.generation ? operation : undefined
-      const snapshot = toSnapshot(row, current && toOpenOperation(current), subnet?.number, closed.length > 0)
-      return { ...snapshot, isHeld: isHeldBy(operation, snapshot.moving) }
+      const [snapshot] = await snapshots(Prisma.sql`t.id = ${tenantId}`)
+      return snapshot
     },
 
     async regionOf(tenantId) {
@@ -74,19 +47,10 @@ export function createReconcileStore(database: Database, seal: Seal, now: () => 
     },
 
     async settledDedicated(regionId) {
-      const rows = await database.tenant.findMany({
-        where: {
-          regionId,
-          isolation: { not: 'schema-per-tenant' },
-          status: { in: ['ready', 'suspended', 'paused', 'warm'] },
-          desired: { not: 'deleted' },
-        },
-        include: withAll,
-      })
-      const settled = rows.filter(({ generation, observedGeneration }) => generation === observedGeneration)
-      const subnets = await database.subnet.findMany({ where: { regionId } })
-      const numbers = new Map(subnets.map(({ stackId, number }) => [stackId, number]))
-      return settled.map((row) => toSnapshot(row, undefined, numbers.get(row.id), false))
+      const settled = await snapshots(Prisma.sql`
+        t.region_id = ${regionId} and t.isolation <> 'schema-per-tenant' and t.desired <> 'deleted'
+          and t.status in ('ready', 'suspended', 'paused', 'warm') and t.generation = t.observed_generation`)
+      return settled.map((snapshot) => ({ ...snapshot, operation: undefined }))
     },
 
     async hasHomes(regionId) {

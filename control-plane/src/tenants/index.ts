@@ -27,6 +27,7 @@ export {
   toSwitchover,
   toTenant,
 } from './store-rows.ts'
+export { readSecretsText, secretsText } from './store-secrets-text.ts'
 export { createOldOperations } from './store-old-operations.ts'
 export { createRunningTenants, type RunningTenant, type RunningTenants } from './store-running.ts'
 export {

@@ -14,9 +14,9 @@ import {
   runtimeAliases,
   tenantSubnet,
 } from '../stacks/index.ts'
-import { type SecretKind, liveSecrets, toPublicKeys } from '../tenants/index.ts'
+import { type SecretKind, liveSecrets, readSecretsText, toPublicKeys } from '../tenants/index.ts'
 import { type HomeLimits, toHeldRate, toRuntimeLimits } from '../quotas/index.ts'
-import { secretsOf, type PublishedRow, type PublishedText } from './store-published-rows.ts'
+import type { PublishedRow, PublishedText } from './store-published-rows.ts'
 import type { Published } from './watches.ts'
 
 /** Limits of all runtimes. */
@@ -113,7 +113,7 @@ function manifestOf(
   postgres: string,
   { seal, limits, now }: PublishedOptions,
 ): TenantManifest {
-  const { texts, expiries, creations } = liveSecrets(row.id, secretsOf(row), seal, now())
+  const { texts, expiries, creations } = liveSecrets(row.id, readSecretsText(row.secrets), seal, now())
   const newest = (kind: SecretKind) => texts[kind][0] ?? ''
   const dedicated = !isShared(row)
   const server = dedicated ? `postgresql://${postgres}` : region.postgres_url

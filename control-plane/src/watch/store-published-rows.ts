@@ -2,6 +2,7 @@
 import { Prisma } from '../../../prisma/client/client.ts'
 import type { Database } from '../platform/database.ts'
 import type { Isolation } from '../stacks/index.ts'
+import { secretsText } from '../tenants/index.ts'
 
 /** The columns of a tenant that its published entry needs, and those of other tables under names of their own. */
 export interface PublishedRow {
@@ -37,7 +38,7 @@ export interface PublishedRow {
   subnet: number | null
   /** Host of the runtime of a single database. */
   runtime_host: string | null
-  /** See `secretsOf`. */
+  /** See `readSecretsText`. */
   secrets: string | null
 }
 
@@ -47,13 +48,6 @@ export interface PublishedText {
   region_id: string
   /** JSON of a `PublishedRow`. */
   text: string
-}
-
-interface SealedSecret {
-  kind: string
-  sealed: Buffer<ArrayBuffer>
-  createdAt: Date
-  expiresAt: Date | null
 }
 
 const batchSize = 1_000
@@ -75,32 +69,12 @@ export async function* readAll(database: Database): AsyncGenerator<PublishedText
   }
 }
 
-/** Returns the secrets of a row, the newest first. */
-export function secretsOf({ secrets }: Pick<PublishedRow, 'secrets'>): SealedSecret[] {
-  const read = (text: string): SealedSecret => {
-    const [kind = '', sealed = '', createdAt = '', expiresAt = ''] = text.split(' ')
-    return {
-      kind,
-      sealed: Buffer.from(sealed, 'base64'),
-      createdAt: new Date(Number(createdAt)),
-      expiresAt: expiresAt === '' ? null : new Date(Number(expiresAt)),
-    }
-  }
-  const all = secrets === null ? [] : secrets.split(',').map(read)
-  return all.sort((one, other) => other.createdAt.getTime() - one.createdAt.getTime())
-}
-
-/**
- * Returns the query. Postgres makes the text of the secrets much faster than JSON of nested objects, and reads the secrets
- * of a batch of tenants together.
- */
+/** Returns the query. It reads the secrets of a batch of tenants together. */
 function selectRows(which: Prisma.Sql): Prisma.Sql {
   return Prisma.sql`
     with batch as materialized (select * from tenants t ${which}),
     own as (
-      select s.tenant_id, string_agg(
-        s.kind || ' ' || encode(s.sealed, 'base64') || ' ' || (extract(epoch from s.created_at) * 1000)::bigint || ' '
-          || coalesce((extract(epoch from s.expires_at) * 1000)::bigint::text, ''), ',') as secrets
+      select s.tenant_id, ${secretsText} as secrets
       from tenant_secrets s where s.tenant_id = any(array(select id from batch)) group by s.tenant_id)
     select id, region_id, row_to_json(entries)::text as text from (
       select t.id, t.name, t.region_id, t.isolation, t.generation, t.desired, t.route_phase, t.home_version,
