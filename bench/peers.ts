@@ -3,13 +3,13 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { median, noise, type Figure, type Figures, type Report } from '#bench/figures.ts'
-import { cpuMicroseconds } from '#bench/support/cpu-time.ts'
+import { cpuOf } from '#bench/support/processes.ts'
 import { inTurn, reportRounds } from '#bench/support/in-turn.ts'
 import { load } from '#bench/support/load.ts'
 import { installPeers, peerNames } from '#bench/support/peers/packages.ts'
 import { checkFunctions, checkRest, functionWay, restWay, type Way } from '#bench/support/peers/requests.ts'
 import { operationNames } from '#bench/support/peers/rest-operations.ts'
-import { openScene, type PeersScene, type Processes } from '#bench/support/peers/scene.ts'
+import { openScene, type PeersScene } from '#bench/support/peers/scene.ts'
 
 const connections = 16
 const rounds = 9
@@ -104,15 +104,6 @@ async function measureRound({ service, request, status }: Way, milliseconds: num
   const after = await cpuOf(processes)
   const cpu = Object.entries(after).map(([part, time]) => [part, (time - (before[part] ?? 0)) / requests] as const)
   return { rps, p99, cpu: Object.fromEntries(cpu) }
-}
-
-/** Returns the microseconds of CPU time of each part so far. */
-async function cpuOf(processes: Processes): Promise<Record<string, number>> {
-  const parts = Object.entries(processes).map(async ([part, pids]) => {
-    const times = await Promise.all(pids.map(cpuMicroseconds))
-    return [part, times.reduce((sum, time) => sum + time, 0)] as const
-  })
-  return Object.fromEntries(await Promise.all(parts))
 }
 
 function total({ cpu }: Round): number {

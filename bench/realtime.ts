@@ -298,7 +298,7 @@ async function readP99({ socket, neighbour }: Scene): Promise<number> {
   const { firstOutput } = await startChild(
     new URL('./support/reading.ts', import.meta.url).pathname,
     [socket.port, neighbourReaders, neighbourMs].map(String),
-    { REQUEST: request.toString('base64') },
+    { REQUESTS: request.toString('base64') },
   )
   return Number(firstOutput['p99'])
 }

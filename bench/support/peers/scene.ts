@@ -12,11 +12,9 @@ import { sendJson } from '../send-json.ts'
 import type { Location } from '../transfer.ts'
 import { startFunctionPeers } from './function-peers.ts'
 import type { PeerPrograms } from './packages.ts'
+import { processesOf, type Processes } from '../processes.ts'
 import type { RestService } from './rest-operations.ts'
 import { startRestPeer } from './rest-peer.ts'
-
-/** The process IDs of a service's parts, by the part's name. */
-export type Processes = Record<string, readonly number[]>
 
 export interface Service {
   port: number
@@ -112,13 +110,13 @@ export async function openScene(directory: string, programs: PeerPrograms, conne
   }
 }
 
-interface OpenTenant extends InstalledTenant {
+export interface OpenTenant extends InstalledTenant {
   /** Returns where the gateway has a path of the tenant. */
   at: Service['at']
 }
 
 /** Creates a tenant whose requests, rate and storage are limited, and waits until the gateway serves it. */
-async function openTenant(installation: Installation, name: string): Promise<OpenTenant> {
+export async function openTenant(installation: Installation, name: string): Promise<OpenTenant> {
   const tenant = await createTenant(installation, name, 'Pro', { rate_limit: rateLimit })
   const at: Service['at'] = ({ token }, path) => ({
     port: portOf(installation),
@@ -146,13 +144,4 @@ async function isServed(location: Location): Promise<boolean> {
 
 function portOf({ gatewayUrl }: Installation): number {
   return Number(new URL(gatewayUrl).port)
-}
-
-/** Returns the processes that serve requests. Executors are the runtimes' children. */
-async function processesOf(installation: Installation): Promise<Processes> {
-  return {
-    gateway: [await installation.pid('gateway')],
-    runtime: await Promise.all((await installation.runtimes()).map((service) => installation.pid(service))),
-    Postgres: [await installation.pid('postgres')],
-  }
 }
