@@ -118,21 +118,63 @@ t.test('A pool of homes needs no images, and each of its homes has a slot in a s
   t.same(rows, [home, home])
 })
 
-t.test('After a claim the pool fills up again, and the claimed tenant is not changed', async (t) => {
-  await fill(2)
-  const [claimed] = await plane.sql("select id from tenants where region_id = $1 and desired = 'warm'", [
-    plane.region().id,
-  ])
-  await plane.request(String(claimed?.['id']), 'create', {
+/** Gives one of the pool to a client. @returns its ID */
+const claim = async () => {
+  const [claimed] = await plane.sql(
+    "select id from tenants where region_id = $1 and desired = 'warm' and status = 'warm'",
+    [plane.region().id],
+  )
+  const id = String(claimed?.['id'])
+  await plane.request(id, 'create', {
     desired: 'active',
-    name: `claimed-${plane.region().id}`,
+    name: `claimed-${id.slice(2)}`,
     created_at: plane.clock.now(),
   })
+  return id
+}
+const makesNone = ['active warm', 'warm warm']
+const makesOne = ['active warm', 'warm pending', 'warm warm']
+
+t.test('After a create has ended the pool fills up again, and the claimed tenant is not changed', async (t) => {
+  await fill(2)
+  const id = await claim()
   const { poll } = pool(2)
   await poll()
-  t.same((await states()).toSorted(), ['active warm', 'warm pending', 'warm warm'])
-  t.equal(await plane.store.removeWarm(String(claimed?.['id']), plane.epoch), false, 'a claimed one is not removed')
-  t.same((await plane.tenant(String(claimed?.['id'])))['desired'], 'active')
+  t.same((await states()).toSorted(), makesNone, 'the create comes first')
+  await plane.sql("update operations set state = 'succeeded' where tenant_id = $1", [id])
+  await poll()
+  t.same((await states()).toSorted(), makesOne)
+  t.equal(await plane.store.removeWarm(id, plane.epoch), false, 'a claimed one is not removed')
+  t.same((await plane.tenant(id))['desired'], 'active')
+})
+
+t.test('A pool waits for creates for ten seconds at most', async (t) => {
+  await fill(2)
+  await claim()
+  const { poll } = pool(2)
+  await poll()
+  plane.clock.pass(9.9)
+  await poll()
+  t.same((await states()).toSorted(), makesNone)
+  plane.clock.pass(0.2)
+  await poll()
+  t.same((await states()).toSorted(), makesOne)
+})
+
+t.test('An empty pool does not wait for creates', async (t) => {
+  await fill(1)
+  await claim()
+  await pool(1).poll()
+  t.same(await states(), ['active warm', 'warm pending'])
+})
+
+t.test('A pool does not wait for creates of other regions', async (t) => {
+  await fill(2)
+  await claim()
+  await plane.nextRegion()
+  await fill(1)
+  await pool(2).poll()
+  t.same(await states(), ['warm warm', 'warm pending'])
 })
 
 t.test('A failed tenant is removed at once, and another is created after a growing delay', async (t) => {

@@ -52,6 +52,11 @@ const kinds: Record<Isolation, Kind> = {
 /** Interval of the polls of a pool without a size, which may still have tenants of an earlier size. */
 const emptyPoolMilliseconds = 10_000
 const imagesMilliseconds = 10_000
+/**
+ * The maximum time for which a pool that is not empty waits for clients' creates before it makes more: both need the same
+ * processors.
+ */
+const maxYieldMilliseconds = 10_000
 const minDelayMilliseconds = 5_000
 const maxDelayMilliseconds = 300_000
 
@@ -76,6 +81,8 @@ export function createWarmPool(
   const size = sizeOf(region.config) ?? 0
   let failures = 0
   let notBefore = 0
+  /** The time since which the pool has not been full; undefined for a full one. */
+  let shortSince: number | undefined
 
   /** Returns the present images; undefined when the engine can't report them, and new stacks would fail too. */
   const presentImages = (signal: AbortSignal) =>
@@ -88,6 +95,15 @@ export function createWarmPool(
       failures++
       notBefore = clock.now().getTime() + Math.min(minDelayMilliseconds * 2 ** (failures - 1), maxDelayMilliseconds)
     } else if (tenants.filter(({ state }) => state === 'warm').length >= size) failures = 0
+  }
+
+  /** Whether clients' creates come first. The pool serves more of them meanwhile. */
+  const yields = async (tenants: readonly WarmTenant[]): Promise<boolean> => {
+    const ready = tenants.filter(({ state }) => state === 'warm').length
+    if (ready >= size) shortSince = undefined
+    else shortSince ??= clock.now().getTime()
+    if (ready === 0 || shortSince === undefined) return false
+    return clock.now().getTime() - shortSince < maxYieldMilliseconds && (await store.hasCreates(regionId))
   }
 
   const make = async () => {
@@ -103,11 +119,8 @@ export function createWarmPool(
     if (size === 0 && tenants.length === 0) return
     const images = await presentImages(signal)
     countFailures(tenants)
-    const todo = planPool(tenants, {
-      size,
-      images,
-      mayMake: (images !== undefined || !hasImages) && clock.now().getTime() >= notBefore,
-    })
+    const mayMake = (images !== undefined || !hasImages) && clock.now().getTime() >= notBefore
+    const todo = planPool(tenants, { size, images, mayMake: mayMake && !(await yields(tenants)) })
     for (const id of todo.remove) {
       if (await store.removeWarm(id, epoch))
         log.info({ region: regionId, tenant: id }, 'A tenant that was created in advance is removed.')

@@ -49,6 +49,14 @@ export function createWarmPoolStore(database: Database, seal: Seal, now: () => D
       }))
     },
 
+    /** Whether clients' creates are in progress in a region. */
+    async hasCreates(regionId: string): Promise<boolean> {
+      const [row] = await database.$queryRaw<{ has: boolean }[]>`
+        select exists (select from operations o join tenants t on t.id = o.tenant_id
+          where o.state in ('pending', 'running') and o.kind = 'create' and t.region_id = ${regionId}) as has`
+      return row?.has === true
+    },
+
     /** Adds a tenant to the pool. */
     addWarm: (tenant: NewWarmTenant, epoch: bigint): Promise<void> =>
       ledWrite(database, epoch, [`tenant:${tenant.id}`], async (transaction) => {
