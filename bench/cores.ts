@@ -12,8 +12,7 @@ import { startChild } from '#bench/support/child.ts'
 import { signToken } from '#bench/support/installed.ts'
 import { wire } from '#bench/support/load.ts'
 import { openTenant, type OpenTenant } from '#bench/support/peers/scene.ts'
-import { cpuOf } from '#bench/support/processes.ts'
-import { processesOf } from '#bench/support/processes.ts'
+import { cpuOf, processesOf } from '#bench/support/processes.ts'
 import { todos } from '#bench/support/rest-scene.ts'
 import { sendJson } from '#bench/support/send-json.ts'
 
@@ -24,7 +23,7 @@ const connectionsOfEach = 4
 const rounds = 5
 const roundMilliseconds = 2_000
 const warmUpMilliseconds = 3_000
-/** The cores that issues and operators compare; those that the machine does not have are computed. */
+/** The numbers of cores that are compared. Those that the machine does not have are computed. */
 const comparedCores = [1, 2, 4]
 
 type Operation = 'get' | 'insert'

@@ -37,7 +37,7 @@ export interface TwoRegions {
   get(owner: Owner): Promise<number>
   /** Status of a tenant as its operators see it. */
   statusOf(id: string): Promise<unknown>
-  /** Changes every second of some tenants, and creates others in the second region. @returns the IDs of those */
+  /** Renames every other one of the tenants, and creates new ones in the second region. @returns the IDs of the new ones */
   requestChanges(owners: readonly Owner[], prefix: string): Promise<string[]>
   /** Sends requests of several clients of each tenant, until the signal aborts. @param onStatus receives each status */
   sendRequests(owners: readonly Owner[], signal: AbortSignal, onStatus?: (status: number) => void): Promise<void>
