@@ -14,7 +14,7 @@ import { checkDefect, checkRepeatable, checkRuns, replayedSeed } from './runs.ts
 import type { HostDefects } from './several-hosts/defects.ts'
 import { simulateSeveralHosts } from './several-hosts/simulation.ts'
 
-const runs = effort({ small: 110, full: 20_000 })
+const runs = effort({ small: 240, full: 20_000 })
 const file = 'test/simulation/several-hosts.rotated.test.ts'
 
 if (replayedSeed !== undefined) {
