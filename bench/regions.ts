@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { median, noise, quantile, type Figure, type Figures, type Report } from '#bench/figures.ts'
 import { startSteadyLoad } from '#bench/support/steady-load.ts'
 import { otherRegion } from '#test/support/other-region.ts'
-import { until } from '#test/support/until.ts'
 import { startTwoRegions, type Owner, type TwoRegions } from '#test/regions/support/two-regions.ts'
 
 const rounds = 3
@@ -48,11 +47,7 @@ async function measure(regions: TwoRegions, report: Report): Promise<Figures> {
       const requested = await regions.requestChanges(there, prefix)
       const period = await measurePeriod(regions, here, prefix)
       await end()
-      const areReady = async () =>
-        (await Promise.all([...requested, ...there.map(({ id }) => id)].map(regions.statusOf))).every(
-          (status) => status === 'ready',
-        )
-      await until(areReady, 'the tenants of the other region', returnMs)
+      await regions.untilReady([...requested, ...there.map(({ id }) => id)], returnMs)
       for (const id of requested)
         await regions.call('DELETE', `/v1/tenants/${id}?purge=true`, undefined, { prefer: 'wait=60' })
       report(`${name}: ${describe(period)}`)

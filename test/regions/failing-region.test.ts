@@ -40,9 +40,7 @@ t.test('A region whose Postgres fails', { timeout: 400_000 }, async (t) => {
       t.notOk((await Promise.all(requested.map(statusOf))).includes('ready'), 'and has no new tenant')
 
       await end()
-      const ids = [...requested, ...there.map(({ id }) => id)]
-      const areReady = async () => (await Promise.all(ids.map(statusOf))).every((status) => status === 'ready')
-      await until(areReady, 'its tenants, the new ones, too', returnMs)
+      await regions.untilReady([...requested, ...there.map(({ id }) => id)], returnMs)
       await until(async () => (await get(unchanged)) === 200, 'its responses', returnMs)
       isOver.abort()
       await Promise.all([served, failing])

@@ -5,6 +5,7 @@ import { removeInstallation, startInstallation } from '#test/support/installatio
 import { otherRegion, startOtherRegion } from '#test/support/other-region.ts'
 import { operatorCalls, tenantCalls, type ApiResponse, type OperatorCall } from '#test/support/platform-calls.ts'
 import { openTcpLink, type TcpLink } from '#test/support/tcp-link.ts'
+import { until } from '#test/support/until.ts'
 
 /** A tenant with its secret key. */
 export interface Owner {
@@ -37,6 +38,8 @@ export interface TwoRegions {
   get(owner: Owner): Promise<number>
   /** Status of a tenant as its operators see it. */
   statusOf(id: string): Promise<unknown>
+  /** Waits until all of these tenants are ready. @throws Error after the time */
+  untilReady(ids: readonly string[], milliseconds: number): Promise<void>
   /** Renames every other one of the tenants, and creates new ones in the second region. @returns the IDs of the new ones */
   requestChanges(owners: readonly Owner[], prefix: string): Promise<string[]>
   /** Sends requests of several clients of each tenant, until the signal aborts. @param onStatus receives each status */
@@ -74,6 +77,7 @@ export async function startTwoRegions(t: Pick<Test, 'teardown'>, waitSeconds: nu
       return 0
     }
   }
+  const statusOf = async (id: string) => (await call('GET', `/v1/tenants/${id}`)).body['status']
   const client = async (owner: Owner, signal: AbortSignal, onStatus: (status: number) => void) => {
     while (!signal.aborted) {
       onStatus(await get(owner))
@@ -94,7 +98,11 @@ export async function startTwoRegions(t: Pick<Test, 'teardown'>, waitSeconds: nu
       return { ...owner, name }
     },
     get,
-    statusOf: async (id) => (await call('GET', `/v1/tenants/${id}`)).body['status'],
+    statusOf,
+    async untilReady(ids, milliseconds) {
+      const areReady = async () => (await Promise.all(ids.map(statusOf))).every((status) => status === 'ready')
+      await until(areReady, 'the tenants to be ready', milliseconds)
+    },
     async requestChanges(owners, prefix) {
       for (const { id } of owners.filter((_, n) => n % 2 === 0))
         await call('PATCH', `/v1/tenants/${id}`, { name: `${prefix}-renamed-${id.slice(2)}` })
