@@ -11,7 +11,7 @@ import {
   type RegionProbe,
 } from '../reconcile/index.ts'
 import type { Condition } from '../tenants/index.ts'
-import { repeat } from '../platform/repeat.ts'
+import { repeatInRegions } from '../platform/repeat-in-regions.ts'
 import type { Log } from '../platform/log.ts'
 
 interface HomeWatchDeps {
@@ -39,19 +39,9 @@ const responseTimeoutMs = 5_000
 export function watchHomes(deps: HomeWatchDeps): (leadership: Leadership) => Promise<void> {
   const { clock, log, regions } = deps
   return async ({ epoch, lost }) => {
-    await Promise.all(
-      [...regions].map(([id, region]) =>
-        repeat(
-          {
-            clock,
-            work: createHomeWatch(id, region, deps, epoch),
-            onError: (error) =>
-              log.warn({ region: id, err: error }, 'The homes could not be checked. The check is retried.'),
-          },
-          lost,
-        ),
-      ),
-    )
+    const createWork = (id: string, region: Pick<Region, 'runtimeUrls'>) => createHomeWatch(id, region, deps, epoch)
+    const failure = 'The homes could not be checked. The check is retried.'
+    await repeatInRegions(regions, { clock, log, createWork, failure }, lost)
   }
 }
 

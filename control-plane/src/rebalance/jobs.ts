@@ -5,6 +5,7 @@ import type { Database } from '../platform/database.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
 import { repeat } from '../platform/repeat.ts'
+import { repeatInRegions } from '../platform/repeat-in-regions.ts'
 import type { PlacementStore } from '../placement/index.ts'
 import type { Failpoint, Region } from '../reconcile/index.ts'
 import { superuserOf, type RegionConfig } from '../regions/index.ts'
@@ -159,16 +160,13 @@ function measureDatabases(deps: MeasureDeps): (leadership: Leadership) => Promis
         measure(region, { ...database, bytes })
       }
     }
-    await Promise.all(
-      [...regions].map(([region, { config }]) => {
-        const work = async () => {
-          await measureRegion(region, config)
-          return measurePollMilliseconds
-        }
-        const onError = (error: unknown) =>
-          log.warn({ region, err: error }, 'The shared databases could not be measured. The measurement is retried.')
-        return repeat({ clock, work, onError }, lost)
-      }),
-    )
+    const createWork =
+      (region: string, { config }: RebalancedRegion) =>
+      async () => {
+        await measureRegion(region, config)
+        return measurePollMilliseconds
+      }
+    const failure = 'The shared databases could not be measured. The measurement is retried.'
+    await repeatInRegions(regions, { clock, log, createWork, failure }, lost)
   }
 }

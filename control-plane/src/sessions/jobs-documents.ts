@@ -3,7 +3,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { repeat } from '../platform/repeat.ts'
+import { repeatInRegions } from '../platform/repeat-in-regions.ts'
 import type { Condition } from '../tenants/index.ts'
 import { documentsCondition, isOverDocuments, type MeasuredTenant } from './judge-documents.ts'
 
@@ -42,25 +42,12 @@ const hourMs = 3_600_000
 export function watchDocuments(deps: DocumentDeps): (leadership: Leadership) => Promise<void> {
   const { servers, clock, log } = deps
   return async ({ epoch, lost }) => {
-    await Promise.all(
-      [...servers].map(([region, server]) =>
-        repeat(
-          {
-            clock,
-            work: async () => {
-              await measureDocuments(region, server, deps, epoch)
-              return intervalMs
-            },
-            onError: (error) =>
-              log.warn(
-                { region, err: error },
-                'The documents of tenants could not be measured. The measurement is retried.',
-              ),
-          },
-          lost,
-        ),
-      ),
-    )
+    const createWork = (region: string, server: DocumentServer) => async () => {
+      await measureDocuments(region, server, deps, epoch)
+      return intervalMs
+    }
+    const failure = 'The documents of tenants could not be measured. The measurement is retried.'
+    await repeatInRegions(servers, { clock, log, createWork, failure }, lost)
   }
 }
 

@@ -4,7 +4,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { repeat } from '../platform/repeat.ts'
+import { repeatInRegions } from '../platform/repeat-in-regions.ts'
 
 /** The SQL logins of tenants on one server. */
 export interface SqlLoginServer {
@@ -67,21 +67,11 @@ export function watchLogins(
   { servers, clock, log }: Pick<SqlLoginDeps, 'servers' | 'clock' | 'log'>,
 ): (leadership: Leadership) => Promise<void> {
   return async ({ epoch, lost }) => {
-    await Promise.all(
-      [...servers.keys()].map((region) =>
-        repeat(
-          {
-            clock,
-            work: async () => {
-              await correct(region, epoch)
-              return intervalMs
-            },
-            onError: (error) =>
-              log.warn({ region, err: error }, 'The SQL logins of tenants could not be checked. The check is retried.'),
-          },
-          lost,
-        ),
-      ),
-    )
+    const createWork = (region: string) => async () => {
+      await correct(region, epoch)
+      return intervalMs
+    }
+    const failure = 'The SQL logins of tenants could not be checked. The check is retried.'
+    await repeatInRegions(servers, { clock, log, createWork, failure }, lost)
   }
 }

@@ -3,7 +3,7 @@
 import type { Clock } from '../platform/clock.ts'
 import type { Leadership } from '../platform/leader.ts'
 import type { Log } from '../platform/log.ts'
-import { repeat } from '../platform/repeat.ts'
+import { repeatInRegions } from '../platform/repeat-in-regions.ts'
 import { isVerifierOf, type ChangedLogins, type ServiceLogin } from '../homes/index.ts'
 
 /** The services' logins of tenants on one server. */
@@ -48,29 +48,18 @@ export function restorePasswords({ servers, store, clock, log }: PasswordDeps) {
     }
   }
   return async ({ lost }: Leadership): Promise<void> => {
-    await Promise.all(
-      [...servers].map(([region, server]) => {
-        let mark: string | undefined
-        return repeat(
-          {
-            clock,
-            work: async () => {
-              const changed = await server.changedLogins(mark)
-              for (let at = 0; at < changed.logins.length && !lost.aborted; at += batchSize)
-                await restore(region, server, changed.logins.slice(at, at + batchSize))
-              // After an error, the next call returns the same logins again.
-              mark = changed.mark
-              return intervalMs
-            },
-            onError: (error) =>
-              log.warn(
-                { region, err: error },
-                "The passwords of the services' logins could not be compared. The comparison is retried.",
-              ),
-          },
-          lost,
-        )
-      }),
-    )
+    const createWork = (region: string, server: PasswordServer) => {
+      let mark: string | undefined
+      return async () => {
+        const changed = await server.changedLogins(mark)
+        for (let at = 0; at < changed.logins.length && !lost.aborted; at += batchSize)
+          await restore(region, server, changed.logins.slice(at, at + batchSize))
+        // After an error, the next call returns the same logins again.
+        mark = changed.mark
+        return intervalMs
+      }
+    }
+    const failure = "The passwords of the services' logins could not be compared. The comparison is retried."
+    await repeatInRegions(servers, { clock, log, createWork, failure }, lost)
   }
 }
